@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.broker.server.usage import Journal
+from claudebox.servers.broker.usage import Journal
 from claudebox.features.names.server.greeting import Refusal
 from claudebox.features.names.server.notes import Notes
 from claudebox.settings.words import JSON_MODES, PROFILES

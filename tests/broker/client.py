@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from claudebox.features.broker.server.messages import Reader, read_answer, read_body
+from claudebox.servers.broker.messages import Reader, read_answer, read_body
 from patience import PATIENCE
 
 

@@ -15,11 +15,11 @@ from broker.client import Answer, Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
 from broker.talk import API_KEY, Talk
 from claudebox.features.broker.act import BACKLOG
-from claudebox.features.broker.server.credentials import Fixed, Subscription
-from claudebox.features.broker.server.exchange import Session
-from claudebox.features.broker.server.run import serve
-from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
-from claudebox.features.broker.server.usage import Allowance, Journal, Meter
+from claudebox.servers.broker.credentials import Fixed, Subscription
+from claudebox.servers.broker.exchange import Session
+from claudebox.servers.broker.run import serve
+from claudebox.servers.broker.upstream import Proxy, Upstream, read_address, trust
+from claudebox.servers.broker.usage import Allowance, Journal, Meter
 from claudebox.journal import read_journal
 from conftest import Box
 from running.needs import needed

@@ -73,8 +73,8 @@ def access_as_claude(file: Path, url: str) -> str:
 def main() -> None:
     kind, file, token_url, own_lock, enough = sys.argv[1:]
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
-    from claudebox.features.broker.server.credentials import Subscription, TokenEndpoint
-    from claudebox.features.broker.server.upstream import Upstream, read_address, trust
+    from claudebox.servers.broker.credentials import Subscription, TokenEndpoint
+    from claudebox.servers.broker.upstream import Upstream, read_address, trust
 
     endpoint = TokenEndpoint(Upstream(read_address(token_url), None, trust("")))
     login = Subscription(file, str(Path(file).parent), own_lock, endpoint.exchange)

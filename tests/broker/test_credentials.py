@@ -20,7 +20,7 @@ import pytest
 from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
-from claudebox.features.broker.server.credentials import (
+from claudebox.servers.broker.credentials import (
     CLIENT,
     Fixed,
     Revoked,
@@ -28,7 +28,7 @@ from claudebox.features.broker.server.credentials import (
     TokenEndpoint,
     Unavailable,
 )
-from claudebox.features.broker.server.upstream import Upstream, read_address, trust
+from claudebox.servers.broker.upstream import Upstream, read_address, trust
 from claudebox.login import Busy, Lock, Locks, Tokens
 from patience import PATIENCE, comes_true
 

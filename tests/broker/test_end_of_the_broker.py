@@ -20,7 +20,7 @@ from broker.login import Issuer, log_in, stored
 from broker.standin import Server
 from broker.talk import API_KEY, Talk, brokers, is_over
 from claudebox.features.broker.act import listen
-from claudebox.features.broker.server.run import remove_dead
+from claudebox.servers.broker.run import remove_dead
 from conftest import CLAUDEBOX
 from patience import PATIENCE, comes_true
 
@@ -221,7 +221,7 @@ def test_broker_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
 SERVES = """
 import os, signal, socket, sys, threading, time
 sys.path.insert(0, sys.argv[1])
-from claudebox.features.broker.server import run
+from claudebox.servers.broker import run
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
 signals = run.open_signals()

@@ -15,10 +15,10 @@ from broker.client import Client
 from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
-from claudebox.features.broker.server.credentials import Subscription, Unavailable
-from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
-from claudebox.features.broker.server.upstream import Proxy
-from claudebox.features.broker.server.usage import Allowance
+from claudebox.servers.broker.credentials import Subscription, Unavailable
+from claudebox.servers.broker.messages import Ended, Truncated, read_answer, read_body
+from claudebox.servers.broker.upstream import Proxy
+from claudebox.servers.broker.usage import Allowance
 from claudebox.login import Tokens
 from patience import PATIENCE, comes_true
 from reference import FIELDS
@@ -65,7 +65,7 @@ def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None
 
 
 def test_journal_cannot_be_flooded_with_what_is_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_REFUSALS", 3)
+    monkeypatch.setattr("claudebox.servers.broker.usage.MOST_REFUSALS", 3)
     broker = start()
     with broker.client() as client:
         assert client.ask().status == 200
@@ -376,7 +376,7 @@ def test_fifty_streams_at_once(start: Start) -> None:
 
 def test_large_requests_wait_for_each_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A box must not fill the host's memory. What is small passes meanwhile."""
-    monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_LARGE", 1)
+    monkeypatch.setattr("claudebox.servers.broker.usage.MOST_LARGE", 1)
     broker = start()
     large = b"x" * (2 << 20)
     head = f"{HEAD}Content-Length: {len(large)}\r\n\r\n"

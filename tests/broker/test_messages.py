@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.broker.server.messages import (
+from claudebox.servers.broker.messages import (
     BadBody,
     Ended,
     Framing,
@@ -22,7 +22,7 @@ from claudebox.features.broker.server.messages import (
     read_body,
     read_request,
 )
-from claudebox.features.broker.server.policy import Refusal
+from claudebox.servers.broker.policy import Refusal
 
 POST = b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\n"
 

@@ -14,7 +14,7 @@ import pytest
 
 from broker.conftest import KEY, Start
 from broker.standin import Certificates, Server, hello, make_certificates
-from claudebox.features.broker.server.upstream import (
+from claudebox.servers.broker.upstream import (
     Address,
     Proxy,
     Unreachable,

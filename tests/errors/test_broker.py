@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from claudebox.features.broker import act
 from claudebox.features.broker.decide import find_upstream
-from claudebox.features.broker.server.run import make_session
+from claudebox.servers.broker.run import make_session
 from claudebox.model import Broker, Origin
 from claudebox.problem import FAILED
 from claudebox.process.companion import Companion, start_beside

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.broker.server.policy import Refusal
-from claudebox.features.broker.server.usage import Allowance, Meter
+from claudebox.servers.broker.policy import Refusal
+from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.features.guard.changes import Leftover
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change

@@ -1,4 +1,4 @@
-"""Keeps Claude's key or login outside of the box: the box talks to a socket, and the broker behind it to the API.
+"""Keeps Claude's key or login outside of the box: the box talks to a port, and the broker behind it to the API.
 
 The broker is a process of its own beside the box, one for each launch. policy.py says what it lets pass, messages.py
 reads what the box and the API send, and credentials.py gets the credential.

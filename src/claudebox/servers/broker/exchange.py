@@ -8,36 +8,34 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from claudebox.features.broker.server.credentials import Fixed, Revoked, Subscription, Unavailable
-from claudebox.features.broker.server.messages import (
+from claudebox.record import Record
+from claudebox.servers.broker.credentials import Fixed, Revoked, Subscription, Unavailable
+from claudebox.servers.broker.messages import (
     LAST_CHUNK,
     AnswerHead,
-    BadBody,
-    Ended,
+    Malformed,
     Reader,
     RequestHead,
     Truncated,
     chunk,
     head_bytes,
-    read_answer,
     read_body,
     read_request,
 )
-from claudebox.features.broker.server.policy import (
+from claudebox.servers.broker.policy import (
     FAILED,
     FORBIDDEN,
+    INVALID,
     TOO_LARGE,
     Cutter,
     Leak,
     Refusal,
     answered_headers,
     check_request,
-    malformed,
     sent_headers,
 )
-from claudebox.features.broker.server.upstream import FAILURES, Connection, Gone, Unreachable, Upstream, reason
-from claudebox.features.broker.server.usage import Journal, Meter, Usage
-from claudebox.record import Record
+from claudebox.servers.broker.upstream import Connection, Gone, Unreachable, Upstream
+from claudebox.servers.broker.usage import Journal, Meter, Usage
 
 IDLE_SECONDS = 600.0  # for which a connection of the box may be silent
 LINGER_SECONDS = 2.0
@@ -73,7 +71,7 @@ class Exchange:
         try:
             while self._answer_one():
                 self._make_room()
-        except (Ended, Truncated, Gone, Leak, OSError):
+        except (Truncated, Gone, Leak, OSError):
             pass  # nothing can or may be said any more
         finally:
             self._make_room()
@@ -109,6 +107,9 @@ class Exchange:
         """Note what is refused meanwhile in the journal."""
         try:
             yield
+        except Malformed as error:
+            self.session.journal.note_refusal(target[:100], error.status)
+            raise Refusal(error.status, INVALID, f"malformed request: {error}") from None
         except Refusal as refusal:
             self.session.journal.note_refusal(target[:100], refusal.status)
             raise
@@ -146,8 +147,6 @@ class Exchange:
                         raise TimeoutError
                 if keeps:
                     body += piece
-        except BadBody as error:
-            raise malformed(str(error)) from None
         except TimeoutError:
             raise Refusal(408, FAILED, "claudebox: the request did not end") from None
         return bytes(body)
@@ -193,8 +192,8 @@ class Exchange:
         try:
             for _ in range(2):
                 credential = self.session.credential.headers()
-                headers = sent_headers(head.headers, self.session.upstream.address.name, credential)
-                connection, answer = self._ask_once(head, headers, body)
+                headers = sent_headers(head.headers, self.session.upstream.host, credential)
+                connection, answer = self.session.upstream.ask(head.method, head.target, headers, body, self.client)
                 if answer.status != UNAUTHORIZED:
                     break
                 connection.close()
@@ -215,25 +214,6 @@ class Exchange:
             raise Refusal(502, FAILED, "claudebox: the answer is compressed, although the broker asked for a plain one")
         return connection, answer
 
-    def _ask_once(
-        self, head: RequestHead, headers: tuple[tuple[str, str], ...], body: bytes
-    ) -> tuple[Connection, AnswerHead]:
-        for afresh in (False, True):
-            connection = self.session.upstream.begin(head.method, head.target, headers, body, afresh=afresh)
-            connection.asker = self.client
-            try:
-                return connection, read_answer(connection.reader)
-            except Gone:
-                connection.close()
-                raise
-            except FAILURES as error:
-                connection.close()
-                # If the other side had closed a kept connection meanwhile, nobody has seen the request.
-                was_kept = not connection.is_fresh and not connection.reader.has_begun
-                if not was_kept or isinstance(error, TimeoutError):
-                    raise Unreachable(reason(error)) from None
-        raise Unreachable("it closed the connection")
-
     def _relay(self, connection: Connection, answer: AnswerHead, usage: Usage, *, stays_open: bool) -> None:
         """Pass the answer on piece by piece, except for its end. Without that, the box sees that it was cut off."""
         cutter = Cutter(self.session.credential.secrets)
@@ -246,7 +226,7 @@ class Exchange:
             for piece in cutter.pieces(read_body(connection.reader, answer.framing)):
                 usage.feed(piece)
                 self.client.sendall(chunk(piece))
-        except BadBody:
+        except Malformed:
             raise Gone from None
 
     def _refuse(self, refusal: Refusal, *, stays_open: bool) -> None:

@@ -13,8 +13,8 @@ import time
 from typing import Any
 
 from claudebox import journal
-from claudebox.features.broker.server.policy import TOO_MANY, Refusal
 from claudebox.record import Record
+from claudebox.servers.broker.policy import TOO_MANY, Refusal
 from claudebox.view.text import counted
 
 LONGEST_LINE = 64 * 1024
