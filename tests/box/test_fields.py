@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from claudebox.servers.broker.usage import Journal
 from claudebox.features.names.server.greeting import Refusal
 from claudebox.features.names.server.notes import Notes
+from claudebox.servers.broker.usage import Journal
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
 from claudebox.view.as_json import audit_json, dry_run_json

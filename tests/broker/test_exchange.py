@@ -15,11 +15,11 @@ from broker.client import Client
 from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
-from claudebox.servers.broker.credentials import Subscription, Unavailable
-from claudebox.servers.broker.messages import Ended, Truncated, read_answer, read_body
-from claudebox.servers.broker.upstream import Proxy
-from claudebox.servers.broker.usage import Allowance
 from claudebox.login import Tokens
+from claudebox.model import Proxy
+from claudebox.servers.broker.credentials import Subscription, Unavailable
+from claudebox.servers.broker.messages import Truncated, read_answer, read_body
+from claudebox.servers.broker.usage import Allowance
 from patience import PATIENCE, comes_true
 from reference import FIELDS
 
@@ -101,7 +101,7 @@ def test_refused_request_reaches_nobody_and_the_next_one_passes(start: Start) ->
 @pytest.mark.req("AUTH-03")
 def test_token_is_demanded(start: Start) -> None:
     broker = start()
-    with Client(broker.path, "wrong") as client:
+    with Client(broker.port, "wrong") as client:
         assert client.ask().status == 403
     assert broker.api.asked == []
 
@@ -402,7 +402,7 @@ def test_too_many_connections_are_closed(start: Start) -> None:
         client.socket.close()
 
     def works() -> bool:
-        with broker.client() as client, suppress(OSError, Ended, Truncated):
+        with broker.client() as client, suppress(OSError, Truncated):
             return client.ask().status == 200
         return False
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.servers.broker.policy import Refusal
-from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.features.guard.changes import Leftover
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.model import Trace
 from claudebox.prove import HELD, UNTESTED, Result, report_text
 from claudebox.prove.canaries import KERNEL, Trial
+from claudebox.servers.broker.policy import Refusal
+from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.view.aftermath import MOST_LINES, Row, View
 from claudebox.view.audit import limit_text
 from claudebox.view.review import counts, summary
