@@ -8,7 +8,7 @@ from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
-from claudebox.features.table import COMPLETING, DECIDING, load
+from claudebox.features.table import FEATURES
 from claudebox.host import Host
 from claudebox.host.git.index import Indexes, Loose
 from claudebox.host.system import find_system
@@ -81,39 +81,46 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
 
 def decide(facts: Facts) -> Plan:
     draft = Draft()
-    for row in DECIDING:
-        if row.applies(facts) and row.finds(draft):
-            draft.add(load(row.module, row.function)(facts, draft))
+    features = [feature for feature in FEATURES if feature.applies(facts)]
+    for feature in features:
+        draft.add(feature.decide(facts, draft))
     plan = _assemble(facts, draft)
-    for row in COMPLETING:
-        if row.applies(facts):
-            plan = load(row.module, row.function)(facts, draft, plan)
+    for feature in features:
+        plan = feature.complete(facts, draft, plan)
     return plan
 
 
 def _assemble(facts: Facts, draft: Draft) -> Plan:
     mounts = pin_directories(arrange(draft.mounts, draft.hides), draft.pins)
+    assert draft.network is not None
+    assert draft.program is not None
+    assert draft.kernel is not None
     return Plan(
         project=facts.project,
         bwrap=facts.bwrap,
         person=facts.person,
         hostname=HOSTNAME,
         mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directory),
+        environment=tuple(draft.environment),
+        network=draft.network,
+        program=draft.program,
+        kernel=draft.kernel,
         wrapper=tuple(draft.wrapper),
         findings=(*facts.settings.findings, *draft.findings),
         preparations=tuple(draft.preparations),
+        records=tuple(draft.records),
         told=tuple(draft.told),
+        policy=draft.policy,
         outside=_outside(facts, draft),
         state=facts.state,
         steps=tuple(draft.steps),
         unknown=tuple(draft.unknown),
         kept_out=tuple(draft.kept_out),
-        **dict(draft.decided),
     )
 
 
 def _outside(facts: Facts, draft: Draft) -> Outside:
-    entering = {variable.name for variable in dict(draft.decided)["environment"]}
+    entering = {variable.name for variable in draft.environment}
     return Outside(
         variables=len(facts.host.environ.keys() - entering),
         places=tuple(one for one in draft.hidden_places(facts.places) if one.exists and not one.is_drawer),

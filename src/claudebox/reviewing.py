@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 import sys
 
+from claudebox.commands.instances import measure
 from claudebox.features.review.act import usable_mounts
 from claudebox.features.review.commits import BUNDLE, HEAD, KNOWN
 from claudebox.features.review.end import Kept, end, in_advance, land_chosen
 from claudebox.features.review.show import diff_lines, page
 from claudebox.host import Host, read_host
 from claudebox.host.git.repository import find_repository
-from claudebox.instances import measure
 from claudebox.launch import launch
 from claudebox.layers import store
 from claudebox.layers.recovery import read_journal, recover
 from claudebox.layers.store import Layer
-from claudebox.model import RW, Mount, Origin, Plan, Step
+from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan
 from claudebox.problem import Declined, Problem
 from claudebox.record import Record
@@ -183,7 +183,7 @@ def _land(place: Place, layer: Layer, request: Request) -> int:
 def make_bundle(place: Place, request: Request, number: str) -> int:
     """Pack the commits of a layer, in a box without a network. The caller holds the layer."""
     layer = store.load(place.directory, number)
-    launch(plan_of_packing(place.host, request, layer))
+    launch(Launch(plan_of_packing(place.host, request, layer)))
 
 
 def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:

@@ -22,7 +22,6 @@ from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
 from claudebox.features.broker.decide import parse_address
-from claudebox.login import Busy, Lock, Locks, Tokens
 from claudebox.servers.broker.credentials import (
     CLIENT,
     Fixed,
@@ -32,6 +31,7 @@ from claudebox.servers.broker.credentials import (
     renew,
 )
 from claudebox.servers.broker.upstream import Upstream, trust
+from claudebox.state.login import Busy, Lock, Locks, Tokens
 from patience import PATIENCE, comes_true
 
 HOUR = 3600.0
@@ -149,7 +149,7 @@ def test_lock_of_a_dead_process_is_taken_over(login: Login, issuer: Issuer, name
 
 
 def test_lock_is_kept_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.login.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("claudebox.state.login.HEARTBEAT_SECONDS", 0.05)
     lock = tmp_path / "lock"
     with Locks(Lock(str(lock), 10), stays_fresh=True):
         os.utime(lock, (0, 0))

@@ -15,11 +15,11 @@ from broker.client import Client
 from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
-from claudebox.login import Tokens
 from claudebox.model import Proxy
 from claudebox.servers.broker.credentials import Subscription, Unavailable
 from claudebox.servers.broker.messages import Truncated, read_answer, read_body
 from claudebox.servers.broker.usage import Allowance
+from claudebox.state.login import Tokens
 from patience import PATIENCE, comes_true
 from reference import FIELDS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.doctor import report_json, report_text
+from claudebox.commands.check import report_json, report_text
 from claudebox.host.distribution import install_command
 from claudebox.host.tree import Tree
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, explain

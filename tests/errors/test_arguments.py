@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.explain import explain
+from claudebox.commands.explain import explain
 from claudebox.plan import make_plan
 from claudebox.problem import FAILED
 from claudebox.settings.gather import gather

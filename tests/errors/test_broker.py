@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from claudebox.features.broker import act
 from claudebox.features.broker.decide import find_upstream, no_trust
-from claudebox.model import Origin
+from claudebox.model import Launch, Origin
 from claudebox.problem import FAILED
 from claudebox.process.companion import Companion, start_beside
 from claudebox.servers.broker.upstream import trust
@@ -22,7 +22,12 @@ def broker_without_certificates(_: Scene) -> None:
 
 
 def broker_on_old_kernel(scene: Scene) -> None:
-    act.beside(old_kernel(scene.with_environ(ANTHROPIC_API_KEY="x")).machine.plan("--auth", "broker"))
+    act.beside(Launch(old_kernel(scene.with_environ(ANTHROPIC_API_KEY="x")).machine.plan("--auth", "broker")))
+
+
+def broker_that_cannot_listen(scene: Scene) -> None:
+    plan = scene.with_environ(ANTHROPIC_API_KEY="x").machine.plan("--auth", "broker", "--network", "none")
+    act.made(Launch(plan), "/proc/nobody/root")
 
 
 def broker_that_ends_at_once(_: Scene) -> None:
@@ -106,6 +111,7 @@ PROBLEMS: Problems = {
     ),
     "broker-proxy": (asked_of_the_broker(HTTPS_PROXY="socks5://localhost:1080", ANTHROPIC_API_KEY="x"), FAILED),
     "broker-certificates": (broker_without_certificates, FAILED),
+    "broker-no-listener": (broker_that_cannot_listen, FAILED),
     "broker-ends": (broker_that_ends_at_once, FAILED),
     "broker-says-why": (broker_that_says_why, FAILED),
     "broker-ended": (broker_that_ended, FAILED),

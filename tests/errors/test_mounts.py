@@ -20,7 +20,7 @@ def source_replaced(scene: Scene) -> None:
     )
     status = os.stat(directory)
     mount = Mount(RW, path, Origin.of_rule("project"), source=path, identity=(status.st_dev, status.st_ino))
-    gate.expect(scene.machine.plan().replace(mounts=(mount,)))
+    gate.expect((mount,), None)
 
 
 def mount_turned_by_an_agent(scene: Scene) -> None:

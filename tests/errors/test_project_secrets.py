@@ -6,6 +6,7 @@ import os
 
 from claudebox.features.secrets import act, decide, finding, keeper
 from claudebox.host import walk
+from claudebox.model import Launch
 from claudebox.problem import FAILED
 from errors.scene import Problems, Scene
 
@@ -26,7 +27,7 @@ def no_value_in_a_key_file(scene: Scene) -> None:
 def no_place_for_decoys(scene: Scene) -> None:
     plan = scene.planted("~/shop/.env: KEY=hunter2one").machine.plan()
     assert plan.state is not None
-    act.beside(plan.replace(state=plan.state.replace(directory="/proc/self")))
+    act.beside(Launch(plan.replace(state=plan.state.replace(directory="/proc/self"))))
 
 
 def reveal_through_a_link(scene: Scene) -> None:
@@ -87,7 +88,9 @@ def keeper_says(scene: Scene, said: bytes) -> None:
     plan = scene.planted("~/shop/.env: KEY=hunter2one").machine.plan()
     scene.monkeypatch.setattr(os, "write", lambda *_: 0)
     scene.monkeypatch.setattr(os, "read", lambda *_: said)
-    act.made(plan, "/proc/1/root")
+    launch = Launch(plan)
+    launch.keep(act.Kept("/", 2))
+    act.made(launch, "/proc/1/root")
 
 
 def keeper_ended(scene: Scene) -> None:

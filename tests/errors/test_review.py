@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from claudebox import files, reviewing, showing
+from claudebox import files, reviewing
+from claudebox.commands import show
 from claudebox.features.review import act, end
 from claudebox.layers import recovery, store
 from claudebox.layers.changes import Baseline
@@ -94,8 +95,8 @@ def fail_for_want_of_room(*_: object) -> None:
 
 
 def dry_run(scene: Scene) -> None:
-    scene.monkeypatch.setattr(showing, "read_host", lambda: scene.machine.host())
-    showing.show_dry_run(parse(["--dry-run", "--review", "--run", "true"]))
+    scene.monkeypatch.setattr(show, "read_host", lambda: scene.machine.host())
+    show.show_dry_run(parse(["--dry-run", "--review", "--run", "true"]))
 
 
 def review_of(path: str, origin: Origin) -> Review:

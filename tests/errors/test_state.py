@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from claudebox import instances
+from claudebox.commands import instances
 from claudebox.files import prepare
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation

@@ -6,12 +6,12 @@ reads both. A launch reads what it remembers about the file, unless that has cha
 
 from __future__ import annotations
 
-from claudebox import remembered
 from claudebox.host.tree import Tree
 from claudebox.paths import expand_home, normalize
 from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.remembered import Form
+from claudebox.state import memory
+from claudebox.state.memory import Form
 from claudebox.trust.reach import TrustedSource
 from claudebox.trust.variables import BASE_URL, JUDGED, LEADING, ROUTE_OF, may_hold_password
 
@@ -52,15 +52,15 @@ def look(trusted: TrustedSource, home: ClaudeHome, uid: int) -> UsersSettings:
     """Look at the user's settings, or remember them."""
     tree, named = trusted.tree, f"{home.users}/settings.json"
     path = trusted.find(named, is_dir=False)
-    memory = remembered.recall(tree, home.instance.settings_note, FORM, uid).lines
+    recalled = memory.recall(tree, home.instance.settings_note, FORM, uid).lines
     if path is None:
-        found = UsersSettings(is_new=memory[:1] != ("none",), foreign=_foreign(tree, named))
-        return found.replace(left_out=_marked(memory, LEFT_OUT)) if not found.is_new else found
+        found = UsersSettings(is_new=recalled[:1] != ("none",), foreign=_foreign(tree, named))
+        return found.replace(left_out=_marked(recalled, LEFT_OUT)) if not found.is_new else found
     status = tree.lstat(path)
     # The time of the last change cannot be set by anybody.
     stamp = f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size} {status.st_ino}" if status else UNSURE
-    if memory[:1] == (stamp,):
-        return _from_memory(path, memory)
+    if recalled[:1] == (stamp,):
+        return _from_memory(path, recalled)
     settings = load(tree, path)
     variables = read_variables(settings)
     return UsersSettings(
@@ -77,14 +77,14 @@ def _marked(lines: tuple[str, ...], mark: str) -> tuple[str, ...]:
 
 
 def _from_memory(path: str, lines: tuple[str, ...]) -> UsersSettings:
-    pairs = [(remembered.unescape(line) or "").partition("=") for line in _marked(lines, LEADS)]
+    pairs = [(memory.unescape(line) or "").partition("=") for line in _marked(lines, LEADS)]
     return UsersSettings(
         path=path,
         stamp=lines[0],
         is_new=False,
         leading=tuple((name, value) for name, _, value in pairs),
         holds=_marked(lines, HOLDS),
-        runs=tuple(remembered.unescape(line) or "" for line in _marked(lines, RUNS)),
+        runs=tuple(memory.unescape(line) or "" for line in _marked(lines, RUNS)),
         left_out=_marked(lines, LEFT_OUT),
     )
 
@@ -94,9 +94,9 @@ def to_remember(users: UsersSettings, left_out: tuple[str, ...]) -> tuple[str, .
     is_open = not any(may_hold_password(value) for _, value in users.leading)
     return (
         users.stamp if is_open else UNSURE,
-        *(f"{LEADS}{remembered.escape(f'{name}={value}')}" for name, value in users.leading if is_open),
+        *(f"{LEADS}{memory.escape(f'{name}={value}')}" for name, value in users.leading if is_open),
         *(f"{HOLDS}{name}" for name in users.holds),
-        *(f"{RUNS}{remembered.escape(path)}" for path in users.runs),
+        *(f"{RUNS}{memory.escape(path)}" for path in users.runs),
         *(f"{LEFT_OUT}{text}" for text in printable(left_out)),
     )
 

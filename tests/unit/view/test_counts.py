@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
+from claudebox.commands.prove.canaries import KERNEL, Trial
 from claudebox.features.guard.changes import Leftover
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.model import Trace
-from claudebox.prove import HELD, UNTESTED, Result, report_text
-from claudebox.prove.canaries import KERNEL, Trial
 from claudebox.servers.broker.policy import Refusal
 from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.view.aftermath import MOST_LINES, Row, View

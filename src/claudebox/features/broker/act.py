@@ -8,27 +8,33 @@ from __future__ import annotations
 import os
 
 from claudebox.features.broker.decide import OTHERWISE, address_of, no_trust
-from claudebox.model import Broker, Plan
+from claudebox.model import Broker, Launch
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, c_function, enter_as_owner
+from claudebox.record import Record
 from claudebox.trust.variables import BASE_URL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from claudebox.model import Deed
 
 BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
 TOKEN_BYTES = 32
 SET_DUMPABLE = 4
 
 
-def beside(plan: Plan) -> tuple[Plan, Companion]:
-    """Start the broker. The plan gets the token of this launch, and the way to the broker."""
+class Channel(Record):
+    """Of this launch: the socket that leads to the broker."""
+
+    to_broker: int
+
+
+def beside(launch: Launch) -> Companion:
+    """Start the broker. The launch gets a token, and the way to the broker."""
     from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
-    broker = plan.broker
-    assert broker is not None
+    broker = launch.get(Broker)
     for path in filter(None, (broker.certificates, broker.extra_certificates)):
         if not os.access(path, os.R_OK):
             raise no_trust(f"{path} cannot be read")
@@ -39,20 +45,20 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     if not port:  # the box has this host's network
         port = _listen(0, life)
     made = {broker.token_name: token, BASE_URL: address_of(port)}
-    variables = tuple(variable.replace(value=made.get(variable.name, variable.value)) for variable in plan.environment)
-    plan = plan.replace(environment=variables, broker=broker.replace(channel=life))
-    return plan, Companion(life, ended, failed)
+    launch.environment = tuple(one.replace(value=made.get(one.name, one.value)) for one in launch.environment)
+    launch.keep(Channel(life))
+    return Companion(life, ended, failed)
 
 
-def made(plan: Plan, root: str) -> Callable[[bool], None]:
+def made(launch: Launch, root: str) -> Deed:
     """Have the broker listen in the network that the box has of its own, before a program starts there."""
-    assert plan.broker is not None
-    if plan.broker.port:
+    port = launch.get(Broker).port
+    if port:
         child = os.fork()
         if child == 0:
             try:
                 if enter_as_owner(f"{os.path.dirname(root)}/ns/net", NEW_NETWORK_NAMESPACE):
-                    _listen(plan.broker.port, plan.broker.channel)
+                    _listen(port, launch.get(Channel).to_broker)
                     os._exit(0)
             finally:
                 os._exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
+from claudebox.features.broker import BROKER
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Mount, Origin, Proxy, Step
@@ -63,8 +64,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         variables=tuple(broker_variables(broker, facts.tree)),
         kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
         findings=tuple(upstream_findings(facts, broker)),
-        steps=(Step(Step.BESIDE, "broker"), Step(Step.MADE, "broker")),
-        decided=(("broker", broker),),
+        steps=(Step(Step.BESIDE, BROKER), Step(Step.MADE, BROKER)),
+        records=(broker,),
     )
 
 
@@ -297,7 +298,7 @@ def _subscription(tree: Tree, file: str) -> str:
 
 
 def _login(tree: Tree, file: str) -> dict[str, Any]:
-    from claudebox.login import login_in, parse
+    from claudebox.state.login import login_in, parse
 
     return login_in(parse(tree.read(file) or b""))
 

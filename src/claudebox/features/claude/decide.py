@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
+from claudebox.features.claude import CLAUDE_CODE
 from claudebox.host import Host
 from claudebox.host.programs import PACKAGE, ClaudeInstall
 from claudebox.host.tree import Tree
@@ -68,11 +69,9 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         ),
         variables=tuple(home_variables(claude)),
         path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
-        steps=(Step(Step.AFTER, "claude"),) if _is_conversation(facts) else (),
-        decided=(
-            *([("program", program)] if facts.runs_claude else []),
-            ("policy", facts.tree.text(f"{MANAGED}/CLAUDE.md") or ""),
-        ),
+        steps=(Step(Step.AFTER, CLAUDE_CODE),) if _is_conversation(facts) else (),
+        program=program if facts.runs_claude else None,
+        policy=facts.tree.text(f"{MANAGED}/CLAUDE.md") or "",
     )
 
 

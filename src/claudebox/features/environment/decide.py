@@ -63,7 +63,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         by_name.pop(drop.text, None)
     decided = tuple(_around_loopback(by_name).values())
     findings = environment_findings(decided, wishes, environ)
-    return Contribution(findings=tuple(findings), decided=(("environment", decided),))
+    return Contribution(findings=tuple(findings), environment=decided)
 
 
 def enters(name: str, environ: dict[str, str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.git import GIT
 from claudebox.features.git.users import IGNORED, Carried, as_lines, carry, find_ignore_list
 from claudebox.host.git import config as gitconfig
 from claudebox.host.git.config import host_configs
@@ -64,7 +65,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
             *ignored.findings,
         ),
         told=(UNSIGNED_TOLD.format(key=signs[0]),) if signs else (),
-        steps=(Step(Step.AFTER, "git"),) if signs and repository.git_dir and not facts.is_reviewed else (),
+        steps=(Step(Step.AFTER, GIT),) if signs and repository.git_dir and not facts.is_reviewed else (),
     )
 
 

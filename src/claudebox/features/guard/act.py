@@ -15,7 +15,7 @@ from claudebox.features.guard.git import DETOUR
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.layers.introduced import note_introduced, read_introduced
-from claudebox.model import MASK, Plan
+from claudebox.model import MASK, Launch, Plan
 from claudebox.paths import is_below, is_inside
 from claudebox.problem import Problem
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
@@ -25,6 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from claudebox.model import Deed
     from claudebox.view.aftermath import Row, View
 
     Ask = Callable[[str], str]
@@ -33,8 +34,9 @@ MOST_LOOKS = 20  # for directories in each other that were locked
 KEEP, SHOW, QUARANTINE = ("k", "keep", "n", "no"), ("s", "show"), ("q", "quarantine")
 
 
-def after(plan: Plan) -> Callable[[bool], None]:
+def after(launch: Launch) -> Deed:
     """Look at what could be obeyed later, before the program starts. Returns what to do when the box has ended."""
+    plan = launch.plan
     before = take_picture(Tree(), plan.guard)
     own_source = os.path.realpath(__file__.rpartition("/features/")[0])
     if any(is_inside(own_source, root) for root in plan.guard.roots):

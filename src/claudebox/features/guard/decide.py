@@ -21,7 +21,7 @@ from claudebox.host.git.config import host_configs
 from claudebox.host.git.detours import find_detours
 from claudebox.host.tree import Tree
 from claudebox.host.walk import Entry, list_directory, walk_project
-from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Step, Ways
+from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Ways
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import absolute, is_below, is_inside, move
 from claudebox.problem import Problem
@@ -74,13 +74,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     guard = hold_whole(facts, guard, opened)
     guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
     pins = tuple(mount.path for mount in guards)
-    return Contribution(mounts=tuple(guards), pins=pins, findings=findings, decided=(("guard", guard),))
-
-
-def decide_report(_: Facts, draft: Draft) -> Contribution:
-    """Look afterwards at what has changed. What was kept in layers comes first: some of it may have landed then."""
-    guard: Guard = dict(draft.decided)["guard"]
-    return Contribution(steps=(Step(Step.AFTER, "guard"),) if guard.roots else ())
+    return Contribution(mounts=tuple(guards), pins=pins, findings=findings, records=(guard,))
 
 
 class Found(Record):

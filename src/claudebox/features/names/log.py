@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from claudebox.features.names.rules import FORGES, GROUPS, SSH, STOPPED, WEB, as_written, can_be_listed
 from claudebox.host import read_host
-from claudebox.journal import read_journal
 from claudebox.settings.words import Request
 from claudebox.state import find_state
+from claudebox.state.journal import read_journal
 from claudebox.terminal import show
 from claudebox.trust.reach import find_own_repository, reach_of
 from claudebox.view.as_json import dump

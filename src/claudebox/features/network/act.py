@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 
 from claudebox.features.network.uplink import is_about_tun
-from claudebox.model import Plan, Uplink
+from claudebox.model import Launch, Uplink
 from claudebox.problem import Problem
 from claudebox.process.isolation import advice, enter_network_namespace
 from claudebox.process.programs import (
@@ -46,8 +46,8 @@ KERNEL_SETTINGS = (
 )
 
 
-def inside(plan: Plan, life: int, pastas_end: int) -> None:
-    network = plan.network
+def inside(launch: Launch, life: int, pastas_end: int) -> None:
+    network = launch.plan.network
     assert network.uplink is not None
     # They are opened here, and stay this host's. A process in the box's network carries on what arrives at them.
     listeners = [(open_port(port), port.box) for port in network.published]

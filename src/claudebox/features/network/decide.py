@@ -21,7 +21,7 @@ MEANING = {
 def decide(facts: Facts, _: Draft) -> Contribution:
     check_ports(facts.settings)
     network = plan_network(facts.settings, None)
-    return Contribution(mounts=tuple(resolver_mounts(facts.tree)), decided=(("network", network),))
+    return Contribution(mounts=tuple(resolver_mounts(facts.tree)), network=network)
 
 
 def check_ports(settings: Settings) -> None:

@@ -17,7 +17,7 @@ from claudebox.files import prepare
 from claudebox.model import Preparation
 from claudebox.problem import Problem
 from claudebox.process.companion import die_with_parent
-from claudebox.remembered import note_with_directory
+from claudebox.state.memory import note_with_directory
 from claudebox.terminal import errors_style, say
 from claudebox.view.text import cut, escape
 

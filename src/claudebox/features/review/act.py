@@ -13,7 +13,7 @@ from claudebox.layers import store
 from claudebox.layers.changes import Baseline
 from claudebox.layers.introduced import is_alone
 from claudebox.layers.store import Layer
-from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Mount, Plan, Review
+from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Launch, Mount, Plan, Review
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
 from claudebox.process.companion import Companion
@@ -23,6 +23,8 @@ from claudebox.terminal import say
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from claudebox.model import Deed
 
 TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
 # EPERM, EACCES, ENODEV, EINVAL, ENOSYS, EOPNOTSUPP: these a machine says whenever it is asked. A full disk, or a layer
@@ -35,17 +37,21 @@ WALLS = "without layers, what this host runs is read-only: --review off"
 AGAIN = "start it again: from now on, what this host runs is read-only"
 
 
-def beside(plan: Plan) -> tuple[Plan, Companion]:
+def beside(launch: Launch) -> Companion:
     """Take the layer that was kept, or a new one, and hold it as long as the box lives: no two boxes share one."""
-    assert plan.review is not None
-    layer, held = _take_layer(plan.review)
-    _require_attributes(layer, plan.review)
-    made = [one.path for one in plan.review.direct if one.identity == UNSEEN and _make_directory(one.path)]
-    mounts = usable_mounts(plan.mounts, plan.review, layer)
-    usable = {mount.source for mount in mounts}
-    direct = tuple(one for one in plan.review.direct if one.path in usable)
-    review = plan.review.replace(layer=layer.number, since=store.now(), parts=tuple(layer.parts()), direct=direct)
-    return plan.replace(review=review, mounts=mounts), Companion(held, clean_up=lambda: _remove_empty(made))
+    review = launch.get(Review)
+    layer, held = _take_layer(review)
+    _require_attributes(layer, review)
+    made = [one.path for one in review.direct if one.identity == UNSEEN and _make_directory(one.path)]
+    launch.mounts = usable_mounts(launch.mounts, review, layer)
+    usable = {mount.source for mount in launch.mounts}
+    direct = tuple(one for one in review.direct if one.path in usable)
+    launch.keep(
+        review.replace(
+            layer=layer.number, since=store.now(), parts=tuple(layer.parts()), direct=direct, veil=launch.veil
+        )
+    )
+    return Companion(held, clean_up=lambda: _remove_empty(made))
 
 
 def _make_directory(path: str) -> bool:
@@ -140,13 +146,12 @@ def _is_usable(mount: Mount, review: Review, uppers: dict[str, str]) -> bool:
     return kind_seen(root, uppers[root], mount.path[len(root) + 1 :]) == (DIRECTORY if is_dir else PLAIN_FILE)
 
 
-def mount(plan: Plan) -> None:
+def mount(launch: Launch) -> None:
     """Lay the layers over their directories. This is the process that becomes bwrap, with mounts of its own.
 
     What is direct is opened before a layer hides it, and bound over that.
     """
-    review = plan.review
-    assert review is not None
+    review = launch.get(Review)
     parts = {root: (upper, work) for root, upper, work in review.parts}
     direct = {one.path: _open_direct(one) for one in review.direct}
     numbers = {covered.path: number for number, covered in enumerate(review.covered)}
@@ -229,15 +234,15 @@ def _changed(path: str) -> Problem:
     return Problem(f"{path} is not what it was when claudebox looked at it", "start it again")
 
 
-def after(plan: Plan) -> Callable[[bool], None]:
+def after(launch: Launch) -> Deed:
     own_source = os.path.realpath(__file__.rpartition("/features/")[0])
-    if any(is_inside(own_source, root) for root in plan.guard.roots):
+    if any(is_inside(own_source, root) for root in launch.plan.guard.roots):
         # The agent can change the files of this claudebox: what is needed later is loaded before the box starts.
         act_at_the_end()
-    assert plan.review is not None
-    if not plan.review.is_whole:
-        _note_tips(plan.review)
-    return lambda may_ask: _finish(plan, may_ask)
+    review = launch.get(Review)
+    if not review.is_whole:
+        _note_tips(review)
+    return lambda may_ask: _finish(launch.plan, review, may_ask)
 
 
 def _note_tips(review: Review) -> None:
@@ -255,7 +260,7 @@ def _note_tips(review: Review) -> None:
             files.write_whole(path, " ".join(filter(None, tips)).encode(), is_safe=False)
 
 
-def act_at_the_end() -> Callable[[Plan, bool], None]:
+def act_at_the_end() -> Callable[[Plan, Review, bool], None]:
     from claudebox.features.review.end import finish
 
     return finish
@@ -266,14 +271,12 @@ def _layer(review: Review) -> Layer:
     return Layer(review.layer, directory, review.project, review.git, Baseline(0, {}), review.places)
 
 
-def _finish(plan: Plan, may_ask: bool) -> None:
+def _finish(plan: Plan, review: Review, may_ask: bool) -> None:
     """Most boxes leave nothing in a layer: then it goes, and what would show, ask and land need not be loaded."""
-    review = plan.review
-    assert review is not None
     layer = _layer(review)
     held = store.lock(layer) if not review.is_whole and store.is_untouched(layer) else -1
     if held < 0:
-        act_at_the_end()(plan, may_ask)
+        act_at_the_end()(plan, review, may_ask)
         return
     try:
         store.discard(layer)

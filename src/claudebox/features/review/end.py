@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import time
 
+from claudebox.features import load
 from claudebox.features.review import commits as git
 from claudebox.features.review.checkout import find_checkout
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.features.review.show import diff_lines, page
-from claudebox.features.table import load
 from claudebox.host import read_host
 from claudebox.host.git.refs import read_refs
 from claudebox.host.git.repository import find_repository
@@ -20,7 +20,7 @@ from claudebox.layers.introduced import note_introduced, read_introduced
 from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
-from claudebox.model import Plan
+from claudebox.model import Plan, Review
 from claudebox.problem import Problem
 from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
@@ -90,10 +90,8 @@ class Kept:
         return changes
 
 
-def finish(plan: Plan, may_ask: bool) -> None:
+def finish(plan: Plan, review: Review, may_ask: bool) -> None:
     """Look at the layer of a box that has ended, and do what the user says, now or in advance."""
-    review = plan.review
-    assert review is not None
     try:
         layer = store.load(review.place, review.layer)
     except Problem:

@@ -12,9 +12,9 @@ import threading
 import time
 from typing import Any
 
-from claudebox import journal
 from claudebox.record import Record
 from claudebox.servers.broker.policy import TOO_MANY, Refusal
+from claudebox.state import journal
 from claudebox.view.text import counted
 
 LONGEST_LINE = 64 * 1024

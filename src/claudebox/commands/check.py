@@ -10,9 +10,9 @@ from collections.abc import Callable
 from claudebox import __version__
 from claudebox.features.claude.decide import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
-from claudebox.features.names.check import names_rows
-from claudebox.features.network.check import chosen, uplink_rows
-from claudebox.features.nix.act import nix_rows
+from claudebox.features.names import diagnosis as names
+from claudebox.features.network import diagnosis as network
+from claudebox.features.nix import diagnosis as nix
 from claudebox.features.system import signal_shim
 from claudebox.host import Host, read_host
 from claudebox.host.distribution import find_distribution, install_command
@@ -51,16 +51,16 @@ def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
             rows += look(host, settings)
         except Problem as problem:
             rows.append(CheckRow.of_problem(name, problem))
-    return rows
+    return rows + [row for check in CHECKING for row in check(host, settings)]
 
 
 def _choose(name: str, host: Host, settings: Settings) -> str:
     """The path of a program that claudebox starts. Raises a Problem if there is none that can be used."""
     if name == "bwrap":
         return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
-    return (
-        choose_claude(host, settings.claude, reach_of(host)).path if name == "claude" else chosen(name, host, settings)
-    )
+    if name == "claude":
+        return choose_claude(host, settings.claude, reach_of(host)).path
+    return network.choose_program(name, host, settings)
 
 
 def _bwrap_rows(host: Host, settings: Settings) -> list[CheckRow]:
@@ -111,14 +111,6 @@ def _file_rows(host: Host, _: Settings) -> list[CheckRow]:
     ]
 
 
-def _names_rows(host: Host, settings: Settings) -> list[CheckRow]:
-    try:
-        nft = chosen("nft", host, settings)
-    except Problem:
-        nft = ""
-    return names_rows(settings, nft)
-
-
 def _state_rows(host: Host, _: Settings) -> list[CheckRow]:
     home = host.person.home
     path = State(home).directory
@@ -139,18 +131,16 @@ def _state_rows(host: Host, _: Settings) -> list[CheckRow]:
     return [row]
 
 
-# What is looked at, by the name of the row that says so if that is refused.
+# What every box needs, by the name of the row that says so if that is refused; and what some need.
 LOOKS: dict[str, Callable[[Host, Settings], list[CheckRow]]] = {
     "bwrap": _bwrap_rows,
     "machine": _machine_rows,
     "Ctrl-C": _signals_rows,
     "claude": _claude_rows,
     "git": _file_rows,
-    "network inet": uplink_rows,
-    "network names": _names_rows,
-    "Nix in the box": nix_rows,
     STATE: _state_rows,
 }
+CHECKING = (network.check, names.check, nix.check)
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24
 

@@ -1,29 +1,25 @@
 """Answers "why?": what the Plan does with a path, a variable, a program, an address, a port or a package.
 
-`settings` is what went into the Plan: if two ask for the same thing, the Plan itself knows only the winner.
+Paths are answered here, and everything else by the feature that knows it.
 """
 
 from __future__ import annotations
 
 import posixpath
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
 
-from claudebox.features.environment.explain import explain_variable
+from claudebox.features.environment import diagnosis as environment
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.names.explain import explain_host
-from claudebox.features.network.explain import (
-    explain_endpoint,
-    explain_port,
-    find_address,
-    is_local_name,
-    read_address,
-    read_endpoint,
-    read_port,
-)
-from claudebox.features.nix.explain import explain_nix, explain_packages, is_named
+from claudebox.features.names import diagnosis as names
+from claudebox.features.network import diagnosis as network
+from claudebox.features.nix import diagnosis as nix
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
 from claudebox.host.programs import find
+from claudebox.host.ranges import Address
 from claudebox.host.tree import MOST_LINKS, Tree
 from claudebox.model import (
     ABSENT,
@@ -55,25 +51,21 @@ from claudebox.trust.reach import reach_of
 from claudebox.trust.secret_places import refuse_readable, secret_places
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.explanation import (
-    HIDDEN,
-    IN,
-    MADE,
-    MASKED,
-    OTHER,
-    OUT,
-    PATH,
-    PROGRAM,
     Answer,
     Because,
     Change,
+    Endpoint,
     Explanation,
+    Question,
     describe_origin,
     undo,
     with_reason,
 )
 from claudebox.view.text import some
 
+EXPLAINING = (nix.explain, environment.explain, network.explain, names.explain)
 FILE_URL = "file://"
+LOCALHOST = IPv4Address("127.0.0.1")
 KINDS = "a path, variable, program, host, address, port or package, or nix"
 # What names of files end in. A domain may, too: it is meant if a port or a scheme says so.
 FILE_ENDINGS = frozenset(
@@ -104,68 +96,122 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanati
     """An answer for each thing that the word can mean. Raises a Problem if it can mean none."""
     if not thing.strip():
         raise Problem("--explain needs something to explain", KINDS)
-    if is_named(plan, thing):
-        answers = explain_packages(plan, thing)
-    elif "://" in thing and not thing.startswith(FILE_URL):
-        answers = _endpoint(plan, thing)
-    elif secret_value(thing):
+    about = Question(plan, host, settings)
+    is_url = "://" in thing and not thing.startswith(FILE_URL)
+    answers = answer(about.replace(word=thing))  # a name that a feature knows
+    if not answers and is_url:
+        answers = answer(about.replace(endpoint=read_endpoint(plan, thing)))
+    elif not answers and secret_value(thing):
         # The shell has replaced `$NAME` by its value, which must not be repeated on the screen.
         raise Problem("--explain got what looks like a secret, not a name", "without the $: --explain NAME")
-    elif thing.startswith("$"):
-        answers = _variable(plan, host, settings, thing[1:].removeprefix("{").removesuffix("}"))
-    else:
-        answers = _word(plan, host, settings, thing.removeprefix(FILE_URL))
+    elif not answers and thing.startswith("$"):
+        name = thing[1:].removeprefix("{").removesuffix("}")
+        answers = answer(about.replace(variable=name if is_variable_name(name) else ""))
+    elif not answers:
+        answers = _explain_word(about, thing.removeprefix(FILE_URL))
     if not answers:
         raise _unknown(thing)
     return Explanation(answers[0].subject if len(answers) == 1 else thing, tuple(answers))
 
 
-def _word(plan: Plan, host: Host, settings: Settings, word: str) -> list[Answer]:
-    if word == "nix":
-        return [explain_nix(plan)]
-    answers: list[Answer] = []
+def answer(question: Question) -> list[Answer]:
+    return [answer for explain in EXPLAINING for answer in explain(question)]
+
+
+def _explain_word(about: Question, word: str) -> list[Answer]:
+    plan, host = about.plan, about.host
     path = absolute(word, host.cwd, host.person.home)
     is_file = word.rpartition(".")[2].lower() in FILE_ENDINGS and "." in word
-    if "/" in word or word.startswith(("~", ".")) or is_file or host.tree.lstat(path) is not None:
-        answers += [PathQuestion(plan, host, word).answer(), *explain_packages(plan, path)]
-    if word.isupper() or word in host.environ or word in (variable.name for variable in plan.environment):
-        answers += _variable(plan, host, settings, word)
-    if port := read_port(word.removeprefix(":")):
-        answers.append(explain_port(plan, port))
-    if "/" not in word and (file := _find_program(plan, host, word)):
-        answers.append(PathQuestion(plan, host, file).answer().replace(kind=PROGRAM))
+    is_path = "/" in word or word.startswith(("~", ".")) or is_file or host.tree.lstat(path) is not None
+    known = (*host.environ, *(variable.name for variable in plan.environment))
+    is_variable = is_variable_name(word) and (word.isupper() or word in known)
     is_host = read_address(word) is not None or is_local_name(word.partition(":")[0])
-    if not word.isdigit() and (is_host or not answers):
-        answers += [
-            _as_guessed(answer, word) if is_variable_name(word) and not is_host else answer
-            for answer in _endpoint(plan, word)
-        ]
-    return answers
-
-
-def _as_guessed(answer: Answer, word: str) -> Answer:
+    answers = [PathQuestion(plan, host, word).answer()] if is_path else []
+    if "/" not in word and (file := _find_program(plan, host, word)):
+        answers.append(PathQuestion(plan, host, file).answer().replace(kind=Answer.PROGRAM))
+    answers += answer(
+        about.replace(
+            path=path if is_path else "",
+            variable=word if is_variable else "",
+            port=read_port(word.removeprefix(":")),
+            endpoint=read_endpoint(plan, word) if is_host and not word.isdigit() else None,
+        )
+    )
+    if answers or word.isdigit():
+        return answers
     guess = Because(f"no file, variable or program is called {word}")
-    return answer.replace(verdict=f"as a host, {answer.verdict}", because=(*answer.because, guess))
-
-
-def _variable(plan: Plan, host: Host, settings: Settings, name: str) -> list[Answer]:
-    return [explain_variable(plan, host, settings, name)] if is_variable_name(name) else []
-
-
-def _endpoint(plan: Plan, text: str) -> list[Answer]:
-    endpoint = read_endpoint(text)
-    if endpoint is None:
-        return []
-    address = find_address(plan, endpoint.host)
-    if plan.names is None or (address is not None and (address.is_loopback or address.is_unspecified)):
-        return [explain_endpoint(plan, endpoint)]
-    return [explain_host(plan, plan.names, endpoint.text, str(address or endpoint.host), endpoint.port)]
+    answers = answer(about.replace(endpoint=read_endpoint(plan, word)))
+    if not is_variable_name(word):
+        return answers
+    return [one.replace(verdict=f"as a host, {one.verdict}", because=[*one.because, guess]) for one in answers]
 
 
 def _unknown(thing: str) -> Problem:
     if thing.isdigit():
         return Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
     return Problem(f"--explain: `{thing}` cannot be explained", KINDS)
+
+
+# What a word says about a host
+
+
+def read_endpoint(plan: Plan, text: str) -> Endpoint | None:
+    """What a URL, `host:port`, `[address]:port` or a bare host names; None if it is none of these."""
+    is_url = "://" in text
+    if not is_url and not {*"/?#@"}.isdisjoint(text):
+        return None
+    server = f"[{text}]" if ":" in text and read_address(text) is not None else text
+    try:
+        parts = urlsplit(text if is_url else f"//{server}")
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return None
+    if port == 0 or (read_address(host) is None and not _is_host_name(host)):
+        return None
+    usual = {"http": 80, "https": 443, "ssh": 22}.get(parts.scheme, 0)
+    return Endpoint(host, port or usual, _find_address(plan, host))
+
+
+def read_port(text: str) -> int:
+    """The number of a port, or 0 if the text is none."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT))
+    return int(text) if is_number and int(text) <= LAST_PORT else 0
+
+
+def read_address(text: str) -> Address | None:
+    """The address to which the kernel would send: IPv4-mapped ones are IPv4, and `127.1` and `0x7f.1` are addresses."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        try:
+            return IPv4Address(socket.inet_aton(text)) if text and text.isascii() and text.isprintable() else None
+        except OSError:
+            return None
+    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
+
+
+def _is_host_name(text: str) -> bool:
+    labels = text.removesuffix(".").split(".")
+    return all(label.replace("-", "").replace("_", "").isalnum() and not label.startswith("-") for label in labels)
+
+
+def is_local_name(name: str) -> bool:
+    return name == "localhost" or name.endswith(".localhost")
+
+
+def _find_address(plan: Plan, host: str) -> Address | None:
+    """The address that a host is for the box, as far as that is known without asking DNS."""
+    if is_local_name(host):
+        return LOCALHOST
+    files = [one.content for one in plan.mounts if one.kind == FILE and one.path == "/etc/hosts"]
+    for line in b"\n".join(files).decode(errors="replace").lower().splitlines():
+        address, *names = line.split() or [""]
+        if host in names:
+            return read_address(address)
+    return read_address(host)
+
+
+# Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files
 
 
 def _find_program(plan: Plan, host: Host, name: str) -> str:
@@ -177,9 +223,6 @@ def _find_program(plan: Plan, host: Host, name: str) -> str:
         if spot.exists and spot.host and host.tree.is_executable(spot.host):
             return file
     return find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
-
-
-# Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files
 
 
 class Spot(Record):
@@ -294,37 +337,39 @@ class PathQuestion:
             verdict = ", and ".join(f"{ACCESS[spot.access]}{self._place(spot)}" for spot in shown)
             verdict += "; what changes lands when you say so" if shown[0].mount.kind == LAYER else ""
             because += self._found() + self._hides_below(shown)
-            return self._answer(IN, f"in, {verdict}", because, self._ways_for_shown(shown), shown[0])
+            return self._answer(Answer.IN, f"in, {verdict}", because, self._ways_for_shown(shown), shown[0])
         if self.spot.mount.origin.is_rule(SECRETS):
             instead = "with made-up values" if self.spot.mount.kind == MASK else "empty"
             name = self.target.removeprefix(f"{self.plan.project}/")
             ways = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
-            return self._answer(MASKED, f"in, read-only, {instead}", [self._why(self.spot)], ways, self.spot)
+            return self._answer(Answer.MASKED, f"in, read-only, {instead}", [self._why(self.spot)], ways, self.spot)
         if hidden:
             never = [Change("cannot be changed: no option shows it")]
             changes = [change for spot in hidden for change in undo(spot.mount.origin) or never]
-            return self._answer(HIDDEN, "not in the box, hidden", because, changes, self.spot)
+            return self._answer(Answer.HIDDEN, "not in the box, hidden", because, changes, self.spot)
         because = [self._why(self.spot), *self._secret()]
         if self.spot.exists and self.spot.host:
             verdict = f"in, {ACCESS[self.spot.access]}: {self._short(self.spot.host)} of this host"
             ways = [*(self._ways_in() if self.real else []), *_undo_mount(self.spot.mount)]
-            return self._answer(OTHER, verdict, because, ways, self.spot)
+            return self._answer(Answer.OTHER, verdict, because, ways, self.spot)
         if self.spot.exists:
             verdict = f"made for the box, {ACCESS[self.spot.access]}"
-            return self._answer(MADE, verdict, because, self._ways_in(), self.spot)
+            return self._answer(Answer.MADE, verdict, because, self._ways_in(), self.spot)
         if self.real is None and self.spot.host:
             verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
-            return self._answer(OUT, verdict, because, [], self.spot)
+            return self._answer(Answer.OUT, verdict, because, [], self.spot)
         because = self._secret() or [Because("no rule shows it")]
         if self.spot.links:
             because.insert(0, Because(f"the symlink {self._short(self.spot.links[-1])} in the box leads to it"))
         because += [Because("this host does not have it")] if self.real is None else []
-        return self._answer(OUT, "not in the box", because, self._ways_in(), self.spot)
+        return self._answer(Answer.OUT, "not in the box", because, self._ways_in(), self.spot)
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
-        access, place = (spot.access, spot.path) if state in (IN, OTHER, MADE, MASKED) else ("", "")
+        access, place = (
+            (spot.access, spot.path) if state in (Answer.IN, Answer.OTHER, Answer.MADE, Answer.MASKED) else ("", "")
+        )
         ways = tuple(dict.fromkeys(changes))
-        return Answer(PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
+        return Answer(Answer.PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
 
     def _appearances(self) -> list[Spot]:
         """What is at each place of the box where a mount would show the file, its own path first."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.host.tree import Tree
-from claudebox.remembered import Form, Memory, escape, note_with_directory, read, recall, unescape, write
+from claudebox.state.memory import Form, Memory, escape, note_with_directory, read, recall, unescape, write
 from conftest import CHECKOUT, Account
 
 FORM = Form("What was seen. Remove this file to look again.", largest=4096)
@@ -110,7 +110,7 @@ def test_what_cannot_be_looked_at_is_damaged_and_not_absent(user: Account) -> No
     kept.chmod(0)
     look = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from claudebox.host.tree import Tree\nfrom claudebox.remembered import Form, recall\n"
+        "from claudebox.host.tree import Tree\nfrom claudebox.state.memory import Form, recall\n"
         "print(recall(Tree(), sys.argv[2], Form('x'), int(sys.argv[3])).condition)"
     )
     told = user.run("/usr/bin/python3", "-I", "-c", look, str(CHECKOUT / "src"), f"{kept}/memory", str(user.uid))

@@ -1,45 +1,47 @@
-"""Explains why a variable is in the box or not."""
+"""`--explain` about a variable: why it is in the box or not."""
 
 from __future__ import annotations
 
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
-from claudebox.model import EnvVar, Finding, Origin, Plan
-from claudebox.settings.values import Settings
+from claudebox.model import Broker, EnvVar, Finding, Origin
 from claudebox.trust.secret_values import looks_secret
 from claudebox.trust.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
-from claudebox.view.explanation import IN, OUT, VARIABLE, Answer, Because, Change, describe_origin, undo, with_reason
+from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
 
 LONGEST_VALUE = 200
 SETTABLE = ("PATH", "SHELL")
 
 
-def explain_variable(plan: Plan, host: Host, settings: Settings, name: str) -> Answer:
+def explain(question: Question) -> list[Answer]:
+    plan, host, settings, name = question.plan, question.host, question.settings, question.variable
+    if not name:
+        return []
     variable = next((variable for variable in plan.environment if variable.name == name), None)
     if name == "PWD" and variable is None:
         # bwrap sets it where it starts the program.
         variable = EnvVar(name, plan.project, Origin.of_rule("box", "the directory of the project"))
     found = (one for one in plan.findings if one.kind == Finding.NOTE and name in one.subject.split(", "))
-    notes = tuple(Because(finding.text) for finding in found)
+    notes = [Because(finding.text) for finding in found]
     # A value that was typed may be secret: the name is enough to find it.
     undone = [change for wish in settings.env if wish.name == name for change in undo(wish.origin, name)]
     if variable is not None:
-        because = (*_entering(variable, host), *notes)
-        return Answer(VARIABLE, name, IN, "in the box", because, tuple(dict.fromkeys(_ways_out(variable, undone))))
-    if name in dict(plan.kept_out) and plan.broker is not None:
-        because = (Because("--auth broker keeps credentials, and the way to them, outside"),)
+        ways, because = list(dict.fromkeys(_ways_out(variable, undone))), [*_entering(variable, host), *notes]
+        return [Answer(Answer.VARIABLE, name, Answer.IN, "in the box", because, ways)]
+    if name in dict(plan.kept_out) and plan.get(Broker) is not None:
+        because = [Because("--auth broker keeps credentials, and the way to them, outside")]
         ways = [Change("lets it in", ("--auth", "passthrough"))]
     elif drops := [drop.origin for drop in settings.drop_env if drop.text == name]:
-        because = tuple(with_reason(f"{describe_origin(origin)} keeps it out", origin) for origin in drops)
+        because = [with_reason(f"{describe_origin(origin)} keeps it out", origin) for origin in drops]
         ways = [change for origin in drops for change in undo(origin, name)]
     elif name in host.environ:
         is_path = KINDS.get(name) in (LOCALE, ZONE)
         why = "a path, which would make bwrap itself read that file" if is_path else "set, and no rule lets it in"
-        because, ways = (Because(f"on this host it is {why}"), *notes), [_way_in(name, host.environ[name])]
+        because, ways = [Because(f"on this host it is {why}"), *notes], [_way_in(name, host.environ[name])]
     else:
-        because = (Because("this host does not have it set"), *notes)
+        because = [Because("this host does not have it set"), *notes]
         ways = [Change("gives it a value", ("--env", f"{name}=VALUE"))]
-    return Answer(VARIABLE, name, OUT, "not in the box", because, tuple(ways))
+    return [Answer(Answer.VARIABLE, name, Answer.OUT, "not in the box", because, ways)]
 
 
 def _entering(variable: EnvVar, host: Host) -> list[Because]:

@@ -16,15 +16,15 @@ from typing import Any
 
 from claudebox import files
 from claudebox.archive import own_command
+from claudebox.commands.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
 from claudebox.features.guard.table import GuardRow, held_rows
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
-from claudebox.model import FROM_HOST, Plan
+from claudebox.model import FROM_HOST, Nix, Plan
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import Problem
-from claudebox.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
 from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME, FULL, OFF, ON
@@ -148,7 +148,8 @@ def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
     """The choices by which something is open; "" where nothing is."""
     tier = plan.network.origin
     network = f"--network full ({tier.shown})" if tier.is_default else tier.shown
-    has_daemon = plan.nix is not None and plan.nix.mode == "daemon"
+    nix = plan.get(Nix)
+    has_daemon = nix is not None and nix.mode == "daemon"
     return {
         "network": network if plan.network.tier == FULL else "",
         "nix": f"--nix ({settings.nix.origin.shown})" if has_daemon else "",

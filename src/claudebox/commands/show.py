@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.explain import explain
+from claudebox.commands.explain import explain
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan

@@ -98,7 +98,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         kept_out=tuple(keys_of_others(agent, facts)),
         path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
         preparations=tuple(state_preparations(agent, facts)),
-        decided=(("program", agent_program(agent, facts)),),
+        program=agent_program(agent, facts),
     )
 
 
