@@ -21,7 +21,7 @@ from claudebox.servers.broker.credentials import Fixed, Subscription
 from claudebox.servers.broker.exchange import Session
 from claudebox.servers.broker.run import serve
 from claudebox.servers.broker.upstream import Connection, Upstream, trust
-from claudebox.servers.broker.usage import Allowance, Journal, Meter
+from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.state.journal import read_journal
 from conftest import Box
 from running.needs import needed
@@ -60,7 +60,7 @@ class Running:
 
     @property
     def journal(self) -> list[dict[str, object]]:
-        return read_journal(self.session.journal.path)
+        return read_journal(self.session.meter.journal)
 
 
 Start = Callable[..., Running]
@@ -93,8 +93,7 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
                 dummy=DUMMY,
                 credential=credential or Fixed("ANTHROPIC_API_KEY", KEY),
                 upstream=upstream,
-                meter=Meter(limits or Allowance()),
-                journal=Journal(str(tmp_path / "journal")),
+                meter=Meter(limits or Allowance(), str(tmp_path / "journal")),
             )
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG))
             over, stop = os.pipe()

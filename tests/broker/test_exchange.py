@@ -382,6 +382,7 @@ def test_large_requests_wait_for_each_other(start: Start, monkeypatch: pytest.Mo
     head = f"{HEAD}Content-Length: {len(large)}\r\n\r\n"
     with broker.client() as first, broker.client() as second, broker.client() as third:
         first.socket.sendall(head.encode() + large[:-1])
+        assert comes_true(lambda: broker.session.meter.large._value == 0)
         statuses: list[int] = []
         thread = threading.Thread(target=lambda: statuses.append(second.ask(large).status))
         thread.start()

@@ -44,7 +44,9 @@ def test_no_network_is_nothing_to_worry_about_with_a_broker(tmp_path: Path) -> N
 )
 def test_port_that_leads_to_the_broker_is_no_other_one(tmp_path: Path, words: tuple[str, ...], address: str) -> None:
     machine = Machine(tmp_path)
-    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text()).plant(
+        "/usr/bin/pasta*\n/usr/sbin/nft*"
+    )
     machine.environ["ANTHROPIC_API_KEY"] = "x"
     plan = machine.plan("--auth", "broker", *words)
     variables = {variable.name: variable.value for variable in plan.environment}

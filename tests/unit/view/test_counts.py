@@ -72,7 +72,7 @@ def left(content: bytes) -> Row:
     ],
 )
 def test_limits_of_the_broker(limits: Allowance, text: str) -> None:
-    meter = Meter(limits)
+    meter = Meter(limits, "")
     for _ in range(limits.requests or limits.streams):
         meter.admit()
     with pytest.raises(Refusal) as refusal:

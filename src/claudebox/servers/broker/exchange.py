@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from claudebox.record import Record
 from claudebox.servers.broker.credentials import Fixed, Revoked, Subscription, Unavailable
@@ -35,7 +33,7 @@ from claudebox.servers.broker.policy import (
     sent_headers,
 )
 from claudebox.servers.broker.upstream import Connection, Gone, Unreachable, Upstream
-from claudebox.servers.broker.usage import Journal, Meter, Usage
+from claudebox.servers.broker.usage import Meter, Usage
 
 IDLE_SECONDS = 600.0  # for which a connection of the box may be silent
 LINGER_SECONDS = 2.0
@@ -53,7 +51,6 @@ class Session(Record):
     credential: Fixed | Subscription
     upstream: Upstream
     meter: Meter
-    journal: Journal
 
 
 class Exchange:
@@ -85,34 +82,26 @@ class Exchange:
     def _answer_one(self) -> bool:
         """Answer one request. Returns whether another one may follow."""
         self.reader.next_message()
-        stays_open, self.is_in_step = False, False
+        target, stays_open, self.is_in_step = "", False, False
         try:
-            with self._noting(""):
-                head = read_request(self.reader)
+            head = read_request(self.reader)
+            target = head.target
             stays_open = "close" not in dict(head.headers).get("connection", "").lower()
             is_forwarded, body = self._take(head)
             if is_forwarded:
-                self._forward(head, body, stays_open=stays_open)
-            else:
-                self.client.sendall(HERE)
-        except Refusal as refusal:
-            stays_open = stays_open and self.is_in_step
-            self._refuse(refusal, stays_open=stays_open)
-            if not stays_open:
-                self._linger()
-        return stays_open
-
-    @contextmanager
-    def _noting(self, target: str) -> Iterator[None]:
-        """Note what is refused meanwhile in the journal."""
+                self.session.meter.admit()
+        except (Malformed, Refusal) as error:
+            refusal = error if isinstance(error, Refusal) else malformed(error)
+            self.session.meter.note_refusal(target, refusal.status)
+            return self._refuse(refusal, stays_open=stays_open and self.is_in_step)
+        if not is_forwarded:
+            self.client.sendall(HERE)
+            return stays_open
         try:
-            yield
-        except Malformed as error:
-            self.session.journal.note_refusal(target[:100], error.status)
-            raise Refusal(error.status, INVALID, f"malformed request: {error}") from None
+            self._forward(head, body, stays_open=stays_open)
         except Refusal as refusal:
-            self.session.journal.note_refusal(target[:100], refusal.status)
-            raise
+            return self._refuse(refusal, stays_open=stays_open)
+        return stays_open
 
     def _take(self, head: RequestHead) -> tuple[bool, bytes]:
         """Read the whole request before any of it is sent: it may have to be sent twice, and is framed anew.
@@ -120,16 +109,15 @@ class Exchange:
         If it is refused, its body is read all the same: Claude looks at no answer before it has sent everything.
         """
         refusal: Refusal | None = None
-        is_forwarded, body = False, b""
+        is_forwarded = False
         try:
             is_forwarded = check_request(head.method, head.target, head.headers, self.session.dummy)
         except Refusal as error:
             refusal = error
-        with self._noting(head.target):
-            body = self._body(head, keeps=refusal is None)
-            self.is_in_step = True
-            if refusal is not None:
-                raise refusal
+        body = self._body(head, keeps=refusal is None)
+        self.is_in_step = True
+        if refusal is not None:
+            raise refusal
         return is_forwarded, body
 
     def _body(self, head: RequestHead, *, keeps: bool) -> bytes:
@@ -153,8 +141,6 @@ class Exchange:
 
     def _forward(self, head: RequestHead, body: bytes, *, stays_open: bool) -> None:
         session = self.session
-        with self._noting(head.target):
-            session.meter.admit()
         started = time.monotonic()
         status, usage = 0, Usage(is_stream=True)
         try:
@@ -183,7 +169,7 @@ class Exchange:
             session.meter.release(usage.taken + usage.made)
             spent = {"input_tokens": usage.taken, "output_tokens": usage.made}
             milliseconds = int((time.monotonic() - started) * 1000)
-            session.journal.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
+            session.meter.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
         # This comes last: a box that has seen the end may ask again at once, and this one has to be counted by then.
         self.client.sendall(LAST_CHUNK)
 
@@ -229,7 +215,8 @@ class Exchange:
         except Malformed:
             raise Gone from None
 
-    def _refuse(self, refusal: Refusal, *, stays_open: bool) -> None:
+    def _refuse(self, refusal: Refusal, *, stays_open: bool) -> bool:
+        """Say why. Returns whether another request may follow."""
         error = {"type": refusal.kind, "message": refusal.message}
         body = json.dumps({"type": "error", "error": error}).encode()
         headers = (
@@ -239,6 +226,9 @@ class Exchange:
             *(() if stays_open else (("connection", "close"),)),
         )
         self.client.sendall(head_bytes(f"HTTP/1.1 {refusal.status} Refused", headers) + body)
+        if not stays_open:
+            self._linger()
+        return stays_open
 
     def _linger(self) -> None:
         """Read on for a moment: what is not read would make the end of the connection an error, and lose the answer."""
@@ -247,6 +237,10 @@ class Exchange:
         deadline = time.monotonic() + LINGER_SECONDS
         while time.monotonic() < deadline and self.client.recv(1 << 16):
             pass
+
+
+def malformed(error: Malformed) -> Refusal:
+    return Refusal(error.status, INVALID, f"malformed request: {error}")
 
 
 def _too_large() -> Refusal:

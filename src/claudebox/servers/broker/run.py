@@ -23,7 +23,7 @@ from claudebox.servers.broker.credentials import (
 )
 from claudebox.servers.broker.exchange import Exchange, Session
 from claudebox.servers.broker.upstream import Unreachable, Upstream, trust
-from claudebox.servers.broker.usage import Allowance, Journal, Meter
+from claudebox.servers.broker.usage import Allowance, Meter
 
 LONGEST_WORD = 16  # that comes with the listener
 MOST_CONNECTIONS = 128
@@ -75,8 +75,7 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
         dummy=dummy,
         credential=credential,
         upstream=Upstream(broker.api, context),
-        meter=Meter(Allowance(**dict(broker.limits))),
-        journal=Journal(broker.journal),
+        meter=Meter(Allowance(**dict(broker.limits)), broker.journal),
     )
 
 
