@@ -18,6 +18,7 @@ from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.host import pinned
 from claudebox.host.system import CERTIFICATE_BUNDLES
 from claudebox.host.tree import Tree
+from claudebox.host.variables import LEADING, shown_way
 from claudebox.model import (
     COVER,
     FROM_HOST,
@@ -42,7 +43,6 @@ from claudebox.record import Record
 from claudebox.settings.table import FULL, INET, TIERS
 from claudebox.state import Instance, memory
 from claudebox.state.memory import Form, Memory, escape, path_note
-from claudebox.trust.variables import LEADING, shown_way
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

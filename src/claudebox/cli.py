@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.errors import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
 from claudebox.terminal import show_problem

@@ -6,8 +6,9 @@ collects them.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.host import Host
-from claudebox.host.git.repository import Repository
+from claudebox.host.git import Repository
 from claudebox.host.programs import ClaudeInstall
 from claudebox.host.system import System
 from claudebox.host.tree import Tree
@@ -30,14 +31,13 @@ from claudebox.model import (
     find,
 )
 from claudebox.paths import is_inside, normalize
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import CLAUDE, OFF, ON
 from claudebox.settings.values import MountWish, Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
-from claudebox.trust.claude_settings import UsersSettings
-from claudebox.trust.reach import Reach, TrustedSource
+from claudebox.state.claude_settings import UsersSettings
+from claudebox.state.reach import Reach, TrustedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

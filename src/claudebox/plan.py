@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
 from claudebox.features.claude.decide import find_claude
 from claudebox.features.guard import table as guard
@@ -11,20 +12,18 @@ from claudebox.features.system import HOSTNAME, box_person
 from claudebox.features.table import FEATURES
 from claudebox.host import Host
 from claudebox.host.git.index import Indexes, Loose
+from claudebox.host.programs import check_named, choose_bwrap
+from claudebox.host.secrets import check_project, secret_places
 from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.paths import absolute
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import Instance, State, check_state, find_state
-from claudebox.trust import claude_settings
-from claudebox.trust.programs import check_named, choose_bwrap
-from claudebox.trust.reach import TrustedSource, find_own_repository, host_certificates, reach_of
-from claudebox.trust.secret_places import check_project, secret_places
+from claudebox.state import Instance, State, check_state, claude_settings, find_state
+from claudebox.state.reach import TrustedSource, find_own_repository, host_certificates, reach_of
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 

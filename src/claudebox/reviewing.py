@@ -6,19 +6,19 @@ import os
 import sys
 
 from claudebox.commands.instances import measure
+from claudebox.errors import Declined, Problem
 from claudebox.features.review.act import usable_mounts
 from claudebox.features.review.commits import BUNDLE, HEAD, KNOWN
 from claudebox.features.review.end import Kept, end, in_advance, land_chosen
 from claudebox.features.review.show import diff_lines, page
 from claudebox.host import Host, read_host
-from claudebox.host.git.repository import find_repository
+from claudebox.host.git import find_repository
 from claudebox.launch import launch
 from claudebox.layers import store
 from claudebox.layers.recovery import read_journal, recover
 from claudebox.layers.store import Layer
 from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan
-from claudebox.problem import Declined, Problem
 from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import ASK, NO_NETWORK, NONE, ON
@@ -26,9 +26,9 @@ from claudebox.settings.values import Word
 from claudebox.settings.words import Request
 from claudebox.state import find_state
 from claudebox.terminal import ask, can_ask, output_style, say, says_yes, show
+from claudebox.text import escape
 from claudebox.view.as_json import dump
 from claudebox.view.review import counts, listing, summary
-from claudebox.view.text import escape
 
 OUT = "/run/claudebox-out"  # the directory in the box where the bundle is made
 PACKS = Origin.of_option("--review", "commits on their way to this host")

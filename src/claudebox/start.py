@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudebox.agreement import find_news, note_agreement, recall
+from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
 from claudebox.host import Host, read_host
@@ -10,7 +11,6 @@ from claudebox.host.system import doubts_namespaces
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Launch, Plan, Question
 from claudebox.plan import decide, survey
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
 from claudebox.terminal import can_ask, say

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.problem import BROKEN_PIPE, Declined, Problem, for_account
-from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
+from claudebox.errors import BROKEN_PIPE, Declined, Problem, for_account
+from claudebox.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

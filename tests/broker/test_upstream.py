@@ -14,9 +14,9 @@ import pytest
 
 from broker.conftest import KEY, Start
 from broker.standin import Certificates, Server, hello, make_certificates
+from claudebox.errors import Problem
 from claudebox.features.broker.decide import find_proxy, parse_address
 from claudebox.model import Address, Proxy
-from claudebox.problem import Problem
 from claudebox.servers.broker.upstream import Unreachable, Upstream, trust
 
 API = Address("api.example", 443, is_tls=True)

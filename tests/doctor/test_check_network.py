@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from claudebox.commands.check import report_text
+from claudebox.errors import Problem
 from claudebox.features.network import diagnosis
 from claudebox.features.network.uplink import OPEN_FOR_GOOD, OPEN_NOW, TUN
 from claudebox.host.tree import Tree
-from claudebox.problem import Problem
 from claudebox.process import trial
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, Outcome, version_number
 from claudebox.settings.gather import from_options, merge
 from claudebox.settings.words import parse
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.commands import setup
-from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND
+from claudebox.errors import CANNOT_EXECUTE, FAILED, NOT_FOUND
 from claudebox.settings.words import Request
 from errors.scene import Problems, Scene, with_file
 

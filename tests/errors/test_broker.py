@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from claudebox.errors import FAILED
 from claudebox.features.broker import act
 from claudebox.features.broker.decide import find_upstream, no_trust
 from claudebox.model import Launch, Origin
-from claudebox.problem import FAILED
 from claudebox.process.companion import Companion, start_beside
 from claudebox.servers.broker.upstream import trust
 from claudebox.settings.values import EnvWish

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from claudebox.commands import instances, uninstall
+from claudebox.errors import FAILED
 from claudebox.features.caches import act
 from claudebox.model import Launch
-from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from claudebox.state import Cache, Instance, State
 from errors.scene import Problems, Scene

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox import cli
 from claudebox.commands import demo, prove
 from claudebox.commands.prove import Attempt
-from claudebox.problem import FAILED
+from claudebox.errors import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
 

@@ -12,7 +12,7 @@ import pytest
 
 import claudebox
 from claudebox import terminal
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from errors.scene import Problems, Scene, Stage, provoke
 from golden import Golden
 from syntax import nodes

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import FAILED
 from claudebox.features.names import act as names
 from claudebox.features.names import namespace
 from claudebox.model import Launch
-from claudebox.problem import FAILED
 from claudebox.process import isolation
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, old_kernel, with_file

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from claudebox import start
+from claudebox.errors import FAILED
 from claudebox.features.nix import NIX
 from claudebox.features.nix import act as asking_nix
 from claudebox.model import Question
-from claudebox.problem import FAILED
 from errors.scene import Problems, Scene
 from hosts.machine import EVERYONE, Machine
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from claudebox import files, reviewing
 from claudebox.commands import show
+from claudebox.errors import FAILED
 from claudebox.features.review import act, end
 from claudebox.layers import recovery, store
 from claudebox.layers.changes import Baseline
@@ -14,7 +15,6 @@ from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import BY_DEFAULT, Covered, Origin, Review
-from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
 from unit.layers.world import World, make_world

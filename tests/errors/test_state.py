@@ -6,10 +6,10 @@ import errno
 import os
 
 from claudebox.commands import instances
+from claudebox.errors import FAILED
 from claudebox.files import prepare
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation
-from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from claudebox.state import Instance
 from errors.scene import STATE_OF_SHOP, Problems, Scene

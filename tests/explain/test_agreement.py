@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
-from claudebox.problem import Problem
 from claudebox.view.explanation import Answer
 from explain.asking import Asked, ask
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from claudebox.errors import Problem
 from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Login, Origin, Plan, Port
 from claudebox.mounts import find_holder
 from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather, merge
 from claudebox.settings.table import BY_KEY, BY_NAME, TIERS, VALUE
 from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Word

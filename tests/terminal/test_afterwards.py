@@ -20,7 +20,7 @@ import os, sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli, terminal
 from claudebox.features.guard import act
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 
 def deed():
     {deed}

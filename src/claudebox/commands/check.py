@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 from claudebox import __version__
+from claudebox.errors import Problem, for_account
 from claudebox.features.claude.decide import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
 from claudebox.features.names import diagnosis as names
@@ -15,10 +16,8 @@ from claudebox.features.network import diagnosis as network
 from claudebox.features.nix import diagnosis as nix
 from claudebox.features.system import signal_shim
 from claudebox.host import Host, read_host
-from claudebox.host.distribution import find_distribution, install_command
-from claudebox.host.programs import PACKAGE, find_admin
-from claudebox.host.system import find_certificates
-from claudebox.problem import Problem, for_account
+from claudebox.host.programs import PACKAGE, choose_bwrap, find_admin, npm_install
+from claudebox.host.system import find_certificates, find_distribution, install_command
 from claudebox.process.isolation import can_scope
 from claudebox.process.trial import (
     FAIL,
@@ -34,11 +33,10 @@ from claudebox.settings.gather import from_options, from_variables, gather, merg
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import State
+from claudebox.state.reach import reach_of
 from claudebox.terminal import output_style, show
-from claudebox.trust.programs import choose_bwrap, npm_install
-from claudebox.trust.reach import reach_of
+from claudebox.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
 
 STUB_MESSAGE = "native binary not installed"
 STATE = "state directory"

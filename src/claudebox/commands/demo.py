@@ -10,16 +10,16 @@ import sys
 import tempfile
 from typing import Any
 
-from claudebox.archive import own_command
+from claudebox.errors import Problem
 from claudebox.host import read_host
-from claudebox.host.distribution import install_command
-from claudebox.problem import Problem
+from claudebox.host.programs import trusted_path, trusted_program
+from claudebox.host.system import install_command
+from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings.words import Request
+from claudebox.state.reach import reach_of
 from claudebox.terminal import output_style
-from claudebox.trust.programs import trusted_path, trusted_program
-from claudebox.trust.reach import reach_of
-from claudebox.view.text import BOLD, DIM, GREEN, RED, escape
+from claudebox.text import BOLD, DIM, GREEN, RED, escape
 
 TITLE = 30
 LAST_LINES = 6  # of standard error, shown when the box failed

@@ -10,6 +10,7 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
+from claudebox.errors import Problem
 from claudebox.features.environment import diagnosis as environment
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.names import diagnosis as names
@@ -19,7 +20,7 @@ from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
 from claudebox.host.programs import find
-from claudebox.host.ranges import Address
+from claudebox.host.secrets import refuse_readable, secret_places, secret_value
 from claudebox.host.tree import MOST_LINKS, Tree
 from claudebox.model import (
     ABSENT,
@@ -43,13 +44,11 @@ from claudebox.model import (
 )
 from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.types import LAST_PORT, is_variable_name
 from claudebox.settings.values import MountWish, Settings
-from claudebox.trust.reach import reach_of
-from claudebox.trust.secret_places import refuse_readable, secret_places
-from claudebox.trust.secret_values import secret_value
+from claudebox.state.reach import reach_of
+from claudebox.text import some
 from claudebox.view.explanation import (
     Answer,
     Because,
@@ -61,7 +60,10 @@ from claudebox.view.explanation import (
     undo,
     with_reason,
 )
-from claudebox.view.text import some
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.network import Address
 
 EXPLAINING = (nix.explain, environment.explain, network.explain, names.explain)
 FILE_URL = "file://"

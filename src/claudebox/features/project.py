@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host import account_name
@@ -9,7 +10,6 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Names, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.state import Cache
 from claudebox.state.memory import path_note

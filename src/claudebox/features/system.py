@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
+from claudebox.host.programs import another
+from claudebox.host.secrets import secret_value
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import (
@@ -26,9 +29,6 @@ from claudebox.model import (
     Program,
 )
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
-from claudebox.trust.programs import another
-from claudebox.trust.secret_values import secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

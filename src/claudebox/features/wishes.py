@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
+from claudebox.host.secrets import contained_secret, refuse_readable, refuse_writable
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
 from claudebox.mounts import find_appearances, find_hides, find_holder
 from claudebox.paths import absolute, expand_home, is_below, is_inside, move, normalize
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import MountWish, Word
-from claudebox.trust.reach import Reach
-from claudebox.trust.secret_places import contained_secret, refuse_readable, refuse_writable
+from claudebox.state.reach import Reach
 
 LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import CANNOT_EXECUTE, Problem
 from claudebox.files import prepare
 from claudebox.launch.attend import fork_below
 from claudebox.launch.gate import Gate, expect
 from claudebox.model import Launch, Plan, Preparation, Step
-from claudebox.problem import CANNOT_EXECUTE, Problem
 from claudebox.process import signal
 from claudebox.process.isolation import (
     check_standard_streams,

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Review
 from claudebox.paths import is_below
-from claudebox.problem import Problem
 from claudebox.process.isolation import layer_label
 from claudebox.record import Record
 

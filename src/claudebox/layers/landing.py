@@ -20,10 +20,10 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, LINK, MODE, Baseline, Change, Seen, count_below, seen
 from claudebox.layers.recovery import DONE, LANDING, STAGING, Journal, Operation, finish, recover, write_journal
 from claudebox.layers.store import Layer
-from claudebox.problem import Problem
 from claudebox.record import Record
 
 STAGE_IN_PROJECT = ".claudebox-landing"

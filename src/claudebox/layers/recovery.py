@@ -9,10 +9,10 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change, Seen, is_opaque
 from claudebox.layers.store import Layer, note
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -6,14 +6,14 @@ import os
 import select
 import subprocess
 
+from claudebox.errors import Problem
 from claudebox.host import Host, read_host, system
+from claudebox.host.programs import trusted_path
 from claudebox.host.tree import Tree
-from claudebox.problem import Problem
 from claudebox.process.companion import LONGEST_MESSAGE, READY, die_with_parent, start_beside
 from claudebox.process.isolation import fork_into_namespaces, scope_to_box
 from claudebox.record import Record
-from claudebox.trust.programs import trusted_path
-from claudebox.trust.reach import reach_of
+from claudebox.state.reach import reach_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ valid only for this content in this project.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.host import Host
-from claudebox.host.digest import sha256
+from claudebox.host.tree import sha256
 from claudebox.model import Preparation
-from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.settings.contents import said_in
 from claudebox.settings.documents import parse

@@ -5,10 +5,10 @@ docs/state.md says of each who writes it, whether a box sees it, and what happen
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.host import Host
-from claudebox.host.digest import sha256
-from claudebox.host.tree import Tree
-from claudebox.problem import Problem, quote
+from claudebox.host.tree import Tree, sha256
+from claudebox.paths import OWN
 from claudebox.record import Record
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it
@@ -43,7 +43,7 @@ class State(Record):
 
     @property
     def directory(self) -> str:
-        return f"{self.home}/.claudebox"
+        return f"{self.home}/{OWN}"
 
     config = Below(CONFIG)  # settings that the user writes
     profiles = Below(PROFILES)

@@ -18,8 +18,7 @@ import threading
 import time
 
 from claudebox.files import Replacement
-from claudebox.host.digest import sha256
-from claudebox.host.tree import Tree
+from claudebox.host.tree import Tree, sha256
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -6,16 +6,16 @@ project's root come first and are never left out, so that many others push nothi
 
 from __future__ import annotations
 
+from claudebox.errors import quote
 from claudebox.features.guard.changes import Leftover
 from claudebox.features.guard.commits import Carried, Carry, changing
 from claudebox.features.guard.decide import within
 from claudebox.features.guard.table import held_names
 from claudebox.model import Trace
 from claudebox.paths import shorten_home
-from claudebox.problem import quote
 from claudebox.record import Record
+from claudebox.text import BOLD, DIM, RED, WIDTH, YELLOW, Style, beside, counted, cut, escape, fill, some, width
 from claudebox.view.review import unified
-from claudebox.view.text import BOLD, DIM, RED, WIDTH, YELLOW, Style, beside, counted, cut, escape, fill, some, width
 
 MOST_NAMED = 3
 MOST_DETAILS = 3

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from claudebox import __version__
+from claudebox.host.secrets import secret_value
 from claudebox.model import FILE, Broker, EnvVar, Mount, Names, Network, Nix, Plan
-from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
 SCHEMA = 2  # goes up when a field changes its meaning or goes

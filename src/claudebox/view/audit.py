@@ -7,6 +7,7 @@ from claudebox.agreement import READ_ONLY, WITHOUT, News
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.guard.ways import WAYS
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.host.secrets import secret_value
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -36,8 +37,7 @@ from claudebox.model import (
     Port,
 )
 from claudebox.paths import shorten_home
-from claudebox.trust.secret_values import secret_value
-from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
+from claudebox.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

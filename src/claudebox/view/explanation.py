@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from claudebox.errors import quote
 from claudebox.host import Host
-from claudebox.host.ranges import Address
 from claudebox.model import Origin, Plan
-from claudebox.problem import quote
 from claudebox.record import Record
 from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.values import Settings
+from claudebox.text import BOLD, DIM, Style, escape, fill
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, Style, escape, fill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.network import Address
 
 INDENT = 16
 

@@ -13,6 +13,7 @@ from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Broker, Finding, L
 from claudebox.paths import shorten_home
 from claudebox.record import Record
 from claudebox.state import Cache
+from claudebox.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
 from claudebox.view.audit import (
     findings_lines,
     host_text,
@@ -22,7 +23,6 @@ from claudebox.view.audit import (
     shown_argument,
     variable_text,
 )
-from claudebox.view.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
 
 INDENT = 15
 TOOLCHAIN = "toolchain"  # the rule

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from claudebox.features.review.commits import Commits
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, LINK, MODE, Change, Never
-from claudebox.view.text import (
+from claudebox.text import (
     BOLD,
     DIM,
     GREEN,

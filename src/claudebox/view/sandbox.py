@@ -6,7 +6,7 @@ from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import RO, WRITABLE, Broker, Covered, EnvVar, Guarded, Mount, Names, Nix, Plan
 from claudebox.paths import shorten_home
-from claudebox.view.text import bytes_text, some
+from claudebox.text import bytes_text, some
 
 HEAD = """\
 # You are in a sandbox (claudebox)

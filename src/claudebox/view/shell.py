@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from claudebox.errors import quote
+from claudebox.host.secrets import secret_value
 from claudebox.model import Broker, EnvVar, Limits, Names, Plan, Preparation, Uplink
-from claudebox.problem import quote
-from claudebox.trust.secret_values import secret_value
 from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 

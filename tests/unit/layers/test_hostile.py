@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from claudebox.errors import Problem
 from claudebox.layers import store
 from claudebox.layers.changes import DEEPEST, OPAQUE
 from claudebox.layers.visible import DIRECTORY, NOTHING, PLAIN_FILE, kind_seen
-from claudebox.problem import Problem
 from unit.layers.world import make_world, picture
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]

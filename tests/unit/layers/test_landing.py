@@ -19,10 +19,10 @@ from typing import NoReturn
 import pytest
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.layers import recovery, store
 from claudebox.layers.landing import _Mover, land
 from claudebox.layers.recovery import Operation
-from claudebox.problem import Problem
 from claudebox.reviewing import _discard
 from conftest import CHECKOUT
 from unit.layers.world import World, make_world, picture, wait_for_the_clock
@@ -92,7 +92,7 @@ def killed_at(moment: int, deed: Callable[[], None]) -> bool:
 
 def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a file system that cannot exchange two names."""
-    monkeypatch.setattr(files, "_function", lambda _: None)
+    monkeypatch.setattr(files, "c_call", lambda *_: -1)
 
 
 def on_two_disks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,10 +12,10 @@ from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.model import Trace
 from claudebox.servers.broker.policy import Refusal
 from claudebox.servers.broker.usage import Allowance, Meter
+from claudebox.text import Style, counted
 from claudebox.view.aftermath import MOST_LINES, Row, View
 from claudebox.view.audit import limit_text
 from claudebox.view.review import counts, summary
-from claudebox.view.text import Style, counted
 
 PLAIN = Style(colour=False)
 VIEW = View("/p", "/h", PLAIN)

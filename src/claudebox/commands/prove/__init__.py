@@ -15,8 +15,8 @@ import tempfile
 from typing import Any
 
 from claudebox import files
-from claudebox.archive import own_command
 from claudebox.commands.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
+from claudebox.errors import Problem
 from claudebox.features.guard.table import GuardRow, held_rows
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
@@ -24,15 +24,15 @@ from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Nix, Plan
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
-from claudebox.problem import Problem
+from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME, FULL, OFF, ON
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
+from claudebox.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
 
 AGAINST = "against"
 WITHOUT_LAYER = ", without the layer over the project"

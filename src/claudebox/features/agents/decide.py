@@ -7,13 +7,12 @@ has one, and the same box.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.host.programs import ClaudeInstall
+from claudebox.host.programs import ClaudeInstall, check_files, choose_agent, install_mounts, npm_install
 from claudebox.model import RO, RW, Directory, EnvVar, Mount, Origin, Preparation, Program
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import BROKER
-from claudebox.trust.programs import check_files, choose_agent, install_mounts, npm_install
 
 RULE = "agent"
 STATE = Origin.of_rule(RULE, "conversations, settings and login of this project")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.features.broker.decide import OTHERWISE, address_of, no_trust
+from claudebox.host.variables import BASE_URL
 from claudebox.model import Broker, Launch
-from claudebox.problem import Problem
 from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, c_function, enter_as_owner
+from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, c_call, enter_as_owner
 from claudebox.record import Record
-from claudebox.trust.variables import BASE_URL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,9 +86,7 @@ def _listen(port: int, channel: int) -> int:
 
 
 def _serve(broker: Broker, token: str, end: int, channel: int) -> None:
-    control = c_function("prctl")
-    if control is not None:
-        control(SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
+    c_call("prctl", SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
     from claudebox.servers.broker.run import run
 
     run(broker, token, end, channel)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
 from claudebox.features.broker import BROKER
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Mount, Origin, Proxy, Step
-from claudebox.paths import absolute
-from claudebox.problem import Problem, quote
-from claudebox.settings.table import FULL
-from claudebox.settings.values import Amount, EnvWish, Settings
-from claudebox.state import LOGIN_FILE
-from claudebox.trust.reach import host_certificates
-from claudebox.trust.variables import (
+from claudebox.host.variables import (
     API_KEY,
     AUTH_TOKEN,
     BASE_URL,
@@ -23,6 +17,12 @@ from claudebox.trust.variables import (
     read_address,
     split_port,
 )
+from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Mount, Origin, Proxy, Step
+from claudebox.paths import absolute
+from claudebox.settings.table import FULL
+from claudebox.settings.values import Amount, EnvWish, Settings
+from claudebox.state import LOGIN_FILE
+from claudebox.state.reach import host_certificates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

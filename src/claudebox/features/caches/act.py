@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.features.caches.decide import PLACE
 from claudebox.model import Launch
-from claudebox.problem import Problem
 from claudebox.process.companion import Companion
-from claudebox.process.isolation import c_function
+from claudebox.process.isolation import c_call
 from claudebox.record import Record
 from claudebox.state import CACHE_LOCK, Cache
 from claudebox.terminal import say
@@ -63,7 +63,6 @@ def _lay(lower: int, target: int, upper: int, work: int) -> None:
     """Mount an overlay. Its directories are named by descriptors: no path can be replaced, or be misread."""
     names = {"lowerdir": lower, "upperdir": upper, "workdir": work}
     options = ",".join([*(f"{key}=/proc/self/fd/{value}" for key, value in names.items()), "userxattr"])
-    call = c_function("mount")
     words = (b"claudebox-cache", f"/proc/self/fd/{target}".encode(), b"overlay", 0, options.encode())
-    if call is None or call(*words) != 0:
+    if c_call("mount", *words) != 0:
         raise OSError(0, "the kernel refuses the overlay")

@@ -8,15 +8,15 @@ Whatever is in there was written by an agent. Nothing on the host reads it, and 
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.caches import CACHES
+from claudebox.host.secrets import contained_secret
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Preparation, Step
 from claudebox.paths import is_inside, parents
-from claudebox.problem import Problem
 from claudebox.settings.table import HOST
 from claudebox.state import Cache, Instance
-from claudebox.trust.secret_places import contained_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

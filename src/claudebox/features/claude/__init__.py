@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch, Plan
-from claudebox.trust.claude_settings import PROJECT_SETTINGS
+from claudebox.state.claude_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

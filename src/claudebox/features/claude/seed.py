@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Draft, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
+from claudebox.host.variables import API_KEY
 from claudebox.model import Broker, Finding, Plan, Preparation
-from claudebox.problem import Problem, quote
 from claudebox.state import check_state, memory
+from claudebox.state.claude_settings import FORM, LARGEST_FILE, load, parse_object, printable, to_remember
 from claudebox.state.memory import Form
-from claudebox.trust.claude_settings import FORM, LARGEST_FILE, load, parse_object, printable, to_remember
-from claudebox.trust.reach import TrustedSource
-from claudebox.trust.variables import API_KEY
+from claudebox.state.reach import TrustedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.trust.variables import JUDGED, LEADING
+from claudebox.host.variables import JUDGED, LEADING
 
 
 class Routes(Feature):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
+from claudebox.host.secrets import looks_secret
+from claudebox.host.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 from claudebox.model import Broker, EnvVar, Finding, Origin
-from claudebox.trust.secret_values import looks_secret
-from claudebox.trust.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
 
 LONGEST_VALUE = 200

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.features.guard import kept
 from claudebox.features.guard.changes import Comparison, Leftover, Picture, take_picture
 from claudebox.features.guard.commits import carried
@@ -17,9 +18,8 @@ from claudebox.host.walk import UNREAD
 from claudebox.layers.introduced import note_introduced, read_introduced
 from claudebox.model import MASK, Launch, Plan
 from claudebox.paths import is_below, is_inside
-from claudebox.problem import Problem
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
-from claudebox.view.text import escape
+from claudebox.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,10 +55,10 @@ def _import_everything() -> None:
     import difflib
 
     from claudebox.features.guard import quarantine
-    from claudebox.process import object_reader
+    from claudebox.process import git_objects
     from claudebox.view import aftermath
 
-    del difflib, quarantine, object_reader, aftermath
+    del difflib, quarantine, git_objects, aftermath
 
 
 def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -> bool:

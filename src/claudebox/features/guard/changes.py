@@ -11,22 +11,22 @@ import posixpath
 import stat
 import time
 
+from claudebox.errors import quote
 from claudebox.features.guard import git as of_git
 from claudebox.features.guard import others
 from claudebox.features.guard.commits import look_at_refs
 from claudebox.features.guard.decide import find_places, own_settings
 from claudebox.features.guard.git import CONFIG, DETOUR, INCLUDED, git_directories
-from claudebox.features.guard.table import BY_NAME, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
+from claudebox.features.guard.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
 from claudebox.host import walk
-from claudebox.host.fingerprint import REST, Fingerprint
+from claudebox.host.git import is_repository
 from claudebox.host.git.detours import STRANGE
 from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
 from claudebox.host.git.refs import Refs, common_dir
-from claudebox.host.git.repository import is_repository
 from claudebox.host.tree import Tree
+from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.problem import quote
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -75,14 +75,24 @@ def take_picture(tree: Tree, guard: Guard) -> Picture:
     places = known_places(guard)
     files = _fingerprint(tree, places)
     hooks = [one.path for one in places if one.reason == of_git.HOOKS]
-    active = [trace.content or b"" for path, trace in files.items() if any(is_inside(path, one) for one in hooks)]
+    managers = [one.path for one in places if one.group == COMMIT]
+    active = [path for path in files if any(is_inside(path, one) for one in hooks)]
+    managed = [path for path in files if any(is_inside(path, one) for one in managers)]
     configs = [*guard.git_configs, *(one.path for one in places if one.reason in (CONFIG, INCLUDED))]
-    texts = (*active, *(tree.read(path) or b"" for path in configs))
-    watched = others.watch_hooks(tree, guard.roots[0], texts, has_hooks=bool(active))
+    texts = [
+        *(files[path].content or b"" for path in (*active, *managed)),
+        *(tree.read(path) or b"" for path in configs),
+    ]
     git_dirs = git_directories(places)
     roots = [posixpath.dirname(one.path) for one in places if posixpath.basename(one.path) == DOT_GIT]
     roots += [posixpath.dirname(one) for one in git_dirs if posixpath.basename(one) == DOT_GIT]
     whole = {git_dir: root for root in (*guard.roots, *roots) if (git_dir := _repository(tree, root))}
+    hooked = {
+        root: any(is_inside(path, one) for path in active for one in (root, common_dir(git_dir)))
+        for git_dir, root in whole.items()
+    }
+    hooked[guard.roots[0]] = bool(active)
+    watched = tuple(one for root, has in hooked.items() for one in others.watch_hooks(tree, root, texts, has_hooks=has))
     refs, indexes = look_at_refs(tree, git_dirs), _read_indexes(tree, whole)
     return Picture({**_fingerprint(tree, watched), **files}, since, watched, whole, refs, indexes)
 
@@ -279,7 +289,7 @@ class Comparison:
         """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
         inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
         names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
-        is_looked_at = walk.SKIPPED.keys().isdisjoint(names) and place.reason not in (INCLUDED, of_git.PROGRAM)
+        is_looked_at = walk.SKIPPED.isdisjoint(names) and place.reason not in (INCLUDED, of_git.PROGRAM)
         if place.path in self.known or is_looked_at:
             return False
         statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]

@@ -13,12 +13,12 @@ from itertools import islice
 
 from claudebox.features.guard.decide import within
 from claudebox.features.guard.table import DOT_GIT, why
-from claudebox.host.git.objects import NOTHING, CannotTell, History
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import LARGEST, Refs, common_dir, read_refs
-from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.layers.introduced import record
 from claudebox.model import Plan
+from claudebox.process.git_objects import NOTHING, CannotTell, History
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -109,7 +109,7 @@ def find_carried(
     moved = [name for name in new if new[name] not in known]
     if not moved:
         return Carried()
-    from claudebox.process.object_reader import open_objects
+    from claudebox.process.git_objects import open_objects
 
     # Where a ref was that has moved comes first: most of what is new begins there.
     tips = [bytes.fromhex(tip) for tip in (*(old[name] for name in moved if name in old), *old.values())]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.guard.git import Account, accept_detours, git_directories, git_guarded
 from claudebox.features.guard.others import find_others
@@ -19,15 +20,14 @@ from claudebox.features.guard.whole import WHOLE, hold_whole, outermost, walled_
 from claudebox.host import Host
 from claudebox.host.git.config import host_configs
 from claudebox.host.git.detours import find_detours
+from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import Entry, list_directory, walk_project
 from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Ways
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import absolute, is_below, is_inside, move
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import PROJECT_FILE
-from claudebox.trust.secret_places import Opening, openings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

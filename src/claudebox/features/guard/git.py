@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import posixpath
 
+from claudebox.errors import Problem, quote
 from claudebox.features.guard.table import DOT_GIT, GIT, HEAD, OBEYED, UNSEEN
 from claudebox.host.git import config as gitconfig
-from claudebox.host.git.repository import find_submodules, is_repository, pointed_to
+from claudebox.host.git import find_submodules, is_repository, pointed_to
+from claudebox.host.secrets import Opening
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry
 from claudebox.model import Guarded
 from claudebox.paths import normalize
-from claudebox.problem import Problem, quote
 from claudebox.record import Record
-from claudebox.trust.secret_places import Opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

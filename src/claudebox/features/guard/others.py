@@ -7,8 +7,8 @@ import posixpath
 from claudebox.features.guard.git import checkout_of
 from claudebox.features.guard.table import CLAUDES, DOT_GIT, GIT, TOOLS, UNSEEN, WORKTREES, Reason, is_harmless, why
 from claudebox.host.git import config as gitconfig
+from claudebox.host.git import pointed_to
 from claudebox.host.git.detours import OPERATIONS, STRANGE
-from claudebox.host.git.repository import pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, FILE, LINK, PRIVILEGED, UNREAD, Entry
 from claudebox.model import Guarded, Trace

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.guard.table import AGENTS, CLAUDES, DOT_GIT, FORGES, WORKTREES, held_rows
+from claudebox.host.secrets import Opening
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY
 from claudebox.model import MOST_LAYERED, Guard, Guarded
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.problem import Problem
 from claudebox.settings.table import GUARDED
-from claudebox.trust.secret_places import Opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

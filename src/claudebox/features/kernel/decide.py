@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import stat
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.kernel.seccomp import call_filter
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin
-from claudebox.problem import Problem
 from claudebox.settings.table import ON
 from claudebox.settings.values import Word
 

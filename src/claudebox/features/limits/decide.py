@@ -6,11 +6,11 @@ that would not hold is a Problem.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.limits import LIMITS
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
-from claudebox.problem import Problem
 from claudebox.settings.values import Amount
 
 AMOUNTS = ("memory", "pids", "cpu")  # systemd and the kernel use the same names

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.files import write_whole
 from claudebox.model import Launch, Login
-from claudebox.problem import Problem
 from claudebox.process.companion import start_beside, watch_own_end
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from claudebox import files
 from claudebox.features.login.act import is_shared_no_more, note, noted, stamp
-from claudebox.host.digest import sha256
+from claudebox.host.tree import sha256
 from claudebox.model import Login
 from claudebox.state import LOGIN_FILE
 from claudebox.state.login import (

@@ -12,10 +12,9 @@ from __future__ import annotations
 import os
 import socket
 
+from claudebox.errors import Problem
 from claudebox.model import Launch, Names
-from claudebox.problem import Problem
-from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.programs import open_port, start_carrier
+from claudebox.process.companion import Companion, open_port, start_beside, start_carrier, watch_own_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ def after(launch: Launch) -> Deed:
 
 def refused_text(memory: bytes) -> str:
     """What the process outside has written about refusals, for people; "" if there were none."""
-    from claudebox.view.text import escape, fill
+    from claudebox.text import escape, fill
 
     size = int.from_bytes(memory[:LENGTH], "big")
     lines = memory[LENGTH : LENGTH + size].decode(errors="replace").splitlines()

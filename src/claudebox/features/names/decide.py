@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.names import ALLOWLIST
 from claudebox.features.names.rules import NameList, is_address, read_allowed
+from claudebox.host.programs import choose_uplink
+from claudebox.host.variables import BASE_URL, is_loopback, read_address
 from claudebox.model import FILE, Allowed, Broker, Finding, Mount, Names, Origin, Plan, Step
-from claudebox.problem import Problem
 from claudebox.settings.table import NAMES, OFF
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.variables import BASE_URL, is_loopback, read_address
 
 # Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
 # of them.
@@ -70,7 +70,7 @@ def _check_address(row: Allowed, near: tuple[str, ...]) -> None:
     """Refuse an address that is not on the internet: the box would not get there."""
     from ipaddress import ip_address
 
-    from claudebox.host.ranges import rejected_range
+    from claudebox.host.network import rejected_range
 
     rejected = rejected_range(ip_address(row.host), near)
     if rejected is not None:

@@ -9,18 +9,18 @@ from __future__ import annotations
 import socket
 from ipaddress import ip_address
 
+from claudebox.errors import Problem
 from claudebox.features.names.namespace import CONNECTIONS, make_network
 from claudebox.features.names.rules import NameList, as_written, is_address, is_name
 from claudebox.features.names.server.relay import original_destination
 from claudebox.host import Host
-from claudebox.host.ranges import rejected_range
+from claudebox.host.network import rejected_range
+from claudebox.host.programs import choose_uplink
 from claudebox.model import Allowed, Names, Plan
-from claudebox.problem import Problem
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
 from claudebox.settings.table import FULL, INET, NAMES
 from claudebox.settings.values import Settings
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.reach import reach_of
+from claudebox.state.reach import reach_of
 from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 
 NAME = "network names"

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.features.network.uplink import is_about_tun
 from claudebox.model import Launch, Uplink
-from claudebox.problem import Problem
-from claudebox.process.isolation import advice, enter_network_namespace
-from claudebox.process.programs import (
+from claudebox.process.companion import (
     become_program,
     filter_problem,
     load_ruleset,
@@ -25,6 +24,7 @@ from claudebox.process.programs import (
     open_port,
     start_carrier,
 )
+from claudebox.process.isolation import advice, enter_network_namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,20 +8,20 @@ from __future__ import annotations
 import os
 import socket
 
+from claudebox.errors import Problem
 from claudebox.features.network.act import connect
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6, TUN, is_about_tun, plan_uplink, tun_fault
 from claudebox.host import Host, system
-from claudebox.host.ranges import rejected_range
+from claudebox.host.network import rejected_range
+from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, Origin, Plan, Port, Uplink
-from claudebox.problem import Problem
 from claudebox.process import trial
-from claudebox.process.programs import FIRST_FREE_PORT
+from claudebox.process.companion import FIRST_FREE_PORT
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.values import Settings, Word
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.reach import reach_of
+from claudebox.state.reach import reach_of
 from claudebox.view.argv import called_pasta
 from claudebox.view.explanation import (
     Answer,

@@ -7,20 +7,19 @@ change it.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.network import NETWORK
 from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.host import system
-from claudebox.host.network import Neighbourhood
-from claudebox.host.ranges import GLOBAL, NAT64, rejected_ranges
+from claudebox.host.network import GLOBAL, NAT64, Neighbourhood, rejected_ranges
+from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
+from claudebox.host.variables import AROUND, KINDS, is_loopback, split_port
 from claudebox.model import FILE, Broker, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.variables import AROUND, KINDS, is_loopback, split_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

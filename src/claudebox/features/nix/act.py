@@ -7,6 +7,7 @@ import secrets
 import subprocess
 import tempfile
 
+from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.nix.closure import keeping_closure, registered_paths
 from claudebox.features.nix.decide import (
@@ -22,7 +23,6 @@ from claudebox.features.nix.packages import find_nix, give_up, nix_environment, 
 from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.model import Nix, Plan
-from claudebox.problem import Problem
 
 ANSWER_PATIENCE_SECONDS = 60  # for a build, other builds may have to end first
 # Everybody may ask the daemon for these. A build on another machine would tell nothing about this one.

@@ -7,15 +7,16 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.nix import NIX as FEATURE
 from claudebox.features.nix.packages import find_nix, package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.references import REGISTRIES
 from claudebox.host import Host
-from claudebox.host.digest import sha256
 from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
+from claudebox.host.secrets import secret_value
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
-from claudebox.host.tree import Tree
+from claudebox.host.tree import Tree, sha256
 from claudebox.model import (
     FILE,
     RO,
@@ -31,13 +32,11 @@ from claudebox.model import (
     Question,
 )
 from claudebox.paths import is_inside, normalize
-from claudebox.problem import Problem
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
 from claudebox.settings.values import Settings
 from claudebox.state import SHOWN, Instance, find_state, memory
 from claudebox.state.memory import Form
-from claudebox.trust.reach import reach_of
-from claudebox.trust.secret_values import secret_value
+from claudebox.state.reach import reach_of
 
 RULE = "nix"
 NIX = Origin.of_rule(RULE, "so that nix works")

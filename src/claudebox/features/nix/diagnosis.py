@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.features.nix.decide import plan_nix
 from claudebox.features.nix.packages import find_nix
 from claudebox.features.nix.references import NIXPKGS, short_name
@@ -9,7 +10,6 @@ from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
 from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.process.trial import NOTE, OK, CheckRow, program_version
 from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
 from claudebox.settings.values import Settings

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.features.nix.references import (
     HASH_LENGTH,
     Reference,
@@ -17,19 +18,17 @@ from claudebox.features.nix.references import (
     short_name,
 )
 from claudebox.host import Host, pinned
-from claudebox.host.digest import sha256
 from claudebox.host.programs import find_all
 from claudebox.host.system import NIX_STORE
-from claudebox.host.tree import Tree
+from claudebox.host.tree import Tree, sha256
 from claudebox.model import Finding, Nix, Origin, Package
 from claudebox.paths import expand_home
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings
 from claudebox.state import State, find_state, memory
 from claudebox.state.memory import Form, Memory
-from claudebox.trust.reach import host_certificates, reach_of
+from claudebox.state.reach import host_certificates, reach_of
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
 
@@ -144,7 +143,7 @@ def check_may_ask(host: Host, wanted: Reference) -> None:
     rule = wanted.named.origin.shown
     check_registered(host.tree, host.person.home, wanted)
     if not find_nix(host):
-        from claudebox.host.distribution import find_distribution
+        from claudebox.host.system import find_distribution
 
         manager = find_distribution(host.tree).manager
         raise Problem(

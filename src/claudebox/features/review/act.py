@@ -6,8 +6,9 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import Problem
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import read_head, read_refs
-from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import Baseline
@@ -15,9 +16,8 @@ from claudebox.layers.introduced import is_alone
 from claudebox.layers.store import Layer
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Launch, Mount, Plan, Review
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.process.companion import Companion
-from claudebox.process.isolation import c_function, layer_label
+from claudebox.process.isolation import c_call, layer_label
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
@@ -179,8 +179,7 @@ def _bind(source: int, path: str) -> None:
     """Mount what is direct where the layer shows it. The place is named by a descriptor: it may be a symlink there."""
     target = _open_direct(Covered(path, UNSEEN))
     words = (f"/proc/self/fd/{source}".encode(), f"/proc/self/fd/{target}".encode(), b"", BIND_ALL, 0)
-    call = c_function("mount")
-    if call is None or call(*words) != 0:
+    if c_call("mount", *words) != 0:
         raise _changed(path)
     os.close(target)
     os.close(source)
@@ -207,8 +206,7 @@ def _cover(number: int, review: Review, upper: str, work: str) -> None:
     options = ",".join([*where, "userxattr"])
     target = f"/proc/self/fd/{lower}".encode()
     words = (layer_label(number), target, b"overlay", 0, options.encode())
-    call = c_function("mount")
-    if call is None or call(*words) != 0:
+    if c_call("mount", *words) != 0:
         raise _refused(covered.path, review, words)
     for descriptor in (*lowers, above, beside):
         os.close(descriptor)

@@ -13,15 +13,14 @@ import stat
 from claudebox import files
 from claudebox.features.review.judge import Item
 from claudebox.features.review.show import read_in_layer, read_in_project
-from claudebox.host.git.objects import FILE, LINK, NOTHING, PROGRAM, CannotTell, History, hash_of
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import LARGEST, read_head
-from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.layers import changes
 from claudebox.layers.changes import DELETED, DIRECTORY, Change, walk_below
 from claudebox.layers.introduced import read_introduced, record
 from claudebox.layers.store import TIPS, Layer
-from claudebox.process.object_reader import open_objects
+from claudebox.process.git_objects import FILE, LINK, NOTHING, PROGRAM, CannotTell, History, hash_of, open_objects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

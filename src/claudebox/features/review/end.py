@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import time
 
+from claudebox.errors import Problem
 from claudebox.features import load
 from claudebox.features.review import commits as git
 from claudebox.features.review.checkout import find_checkout
 from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.features.review.show import diff_lines, page
 from claudebox.host import read_host
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import read_refs
-from claudebox.host.git.repository import find_repository
+from claudebox.host.programs import trusted_program
 from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import DOT_GIT, NEVER_KIND, Change, Changes
@@ -21,13 +23,11 @@ from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import Plan, Review
-from claudebox.problem import Problem
 from claudebox.settings.table import ALL, ASK, SAFE
+from claudebox.state.reach import reach_of
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
-from claudebox.trust.programs import trusted_program
-from claudebox.trust.reach import reach_of
+from claudebox.text import escape
 from claudebox.view.review import checkout_text, commits_text, landed_text, listing, summary
-from claudebox.view.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

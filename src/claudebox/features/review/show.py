@@ -13,13 +13,13 @@ from claudebox import files
 from claudebox.features.review.judge import Item
 from claudebox.host import read_host
 from claudebox.host.git.config import host_configs, load
+from claudebox.host.programs import trusted_path
 from claudebox.host.tree import Tree
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
 from claudebox.layers.store import Layer
-from claudebox.trust.programs import trusted_path
-from claudebox.trust.reach import reach_of
+from claudebox.state.reach import reach_of
+from claudebox.text import Style
 from claudebox.view.review import LONGEST_DIFF, diff
-from claudebox.view.text import Style
 
 PAGER = "less -R"
 

@@ -10,11 +10,11 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.features.secrets import table
 from claudebox.features.secrets.decide import Judging
 from claudebox.model import MASK, RO, Launch, Mount, Origin
 from claudebox.paths import is_inside, parents
-from claudebox.problem import Problem
 from claudebox.process.companion import LONGEST_MESSAGE, READY, Companion, start_beside
 from claudebox.record import Record
 from claudebox.terminal import say
@@ -110,7 +110,7 @@ def made(launch: Launch, root: str) -> Deed:
 
 def _moved(project: str, live: bytes) -> str:
     """Say which files that were masked while the box ran are no longer there: their directories were not pinned."""
-    from claudebox.view.text import escape, fill
+    from claudebox.text import escape, fill
 
     paths = os.fsdecode(live).split("\0")[:-1]
     gone = [path for path in paths if os.path.realpath(path) != path or not os.path.lexists(path)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
 from claudebox.features.secrets import MASKS
 from claudebox.features.secrets.table import RULE, Kind, strictest
@@ -11,7 +12,6 @@ from claudebox.host.walk import DEEPEST, UNREAD
 from claudebox.model import HIDE, MASK, Mount, Origin, Preparation, Step
 from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside
-from claudebox.problem import Problem
 from claudebox.record import Record
 
 TYPE_CHECKING = False

@@ -6,8 +6,10 @@ file, or leave more files than a start looks into; so these are looked at again 
 
 from __future__ import annotations
 
+import os
 import stat
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Facts, Masked, Secrets
 from claudebox.features.secrets.table import (
     ALL,
@@ -22,17 +24,15 @@ from claudebox.features.secrets.table import (
     strictest,
 )
 from claudebox.host import Host
-from claudebox.host.digest import some_bytes
+from claudebox.host.git import Repository, find_configs
 from claudebox.host.git.index import Indexes, Loose
-from claudebox.host.git.repository import Repository, find_configs
+from claudebox.host.secrets import PRIVATE_KEY_MARKS, known_token
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry, find_inodes
 from claudebox.model import Finding, Preparation
 from claudebox.paths import absolute, is_below, is_inside
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import Settings, Word
 from claudebox.state import Instance, memory
-from claudebox.trust.secret_values import PRIVATE_KEY_MARKS, known_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[bytes, lis
         key = bytes.fromhex(next((line.removeprefix(KEY) for line in lines if line.startswith(KEY)), ""))
     except ValueError:
         key = b""
-    return key if len(key) == KEY_BYTES else some_bytes(KEY_BYTES), files, lines
+    return key if len(key) == KEY_BYTES else os.urandom(KEY_BYTES), files, lines
 
 
 def _keeping(
@@ -217,7 +217,7 @@ class Finder:
             self._say(kind, name, f"not masked ({masked.reason}): git has it as it is")
             self.lines.update(content.splitlines())
             return None
-        if content and not self.is_live and self.indexes.blob(path):
+        if content and not self.is_live and self.indexes.tracks(path):
             text = f"masked ({masked.reason}), although git has it: a commit in the box would have the made-up values"
             self._say(Finding.NOTE, name, text)
         return masked

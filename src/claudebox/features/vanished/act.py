@@ -14,7 +14,7 @@ from claudebox import files
 from claudebox.model import FILE, Launch, Mount
 from claudebox.paths import is_below, parents
 from claudebox.terminal import say
-from claudebox.view.text import cut, escape, fill
+from claudebox.text import cut, escape, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from claudebox.files import Replacement, open_lock, take_lock
+from claudebox.host.variables import API_KEY, OAUTH_TOKEN
 from claudebox.servers.broker.messages import Headers, Malformed, read_body
 from claudebox.servers.broker.policy import OAUTH_BETA
 from claudebox.servers.broker.upstream import FAILURES, Unreachable, Upstream, reason
 from claudebox.state.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
-from claudebox.trust.variables import API_KEY, OAUTH_TOKEN
 
 EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
 RENEWAL_PATIENCE_SECONDS = 60.0

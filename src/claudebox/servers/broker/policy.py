@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from hmac import compare_digest
 
+from claudebox.host.variables import SHORTEST_SECRET
 from claudebox.servers.broker.messages import Headers
-from claudebox.trust.variables import SHORTEST_SECRET
 
 # Paths are compared byte for byte, so that there is nothing to normalize: another spelling of the same path is another
 # path. What else Claude Code asks for (keys, account, usage, files, telemetry) is not for a box.

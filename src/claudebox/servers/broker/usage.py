@@ -15,7 +15,7 @@ from typing import Any
 from claudebox.record import Record
 from claudebox.servers.broker.policy import TOO_MANY, Refusal
 from claudebox.state import journal
-from claudebox.view.text import counted
+from claudebox.text import counted
 
 LONGEST_LINE = 64 * 1024
 LARGEST_ANSWER = 4 * 1024 * 1024

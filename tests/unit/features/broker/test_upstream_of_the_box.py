@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.broker.decide import find_upstream
 from claudebox.model import Broker, Finding, Origin, Plan
-from claudebox.problem import Problem
 from claudebox.settings.values import EnvWish
 from hosts.machine import EVERYONE, TREES, Machine
 

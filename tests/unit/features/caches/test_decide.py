@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.caches import CACHES
 from claudebox.features.caches.decide import HOSTS, PLACE, PLACES, inside, name_of
+from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import RW, SYMLINK, Finding, Plan, Step
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.state import Cache
-from claudebox.trust.secret_places import SECRET_PLACES
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("WORK-01")

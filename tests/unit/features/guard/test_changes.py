@@ -21,8 +21,8 @@ from claudebox.host.git.index import find_hidden
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RW, Mount, Origin, Trace, Ways
+from claudebox.text import WIDTH, Style, width
 from claudebox.view.aftermath import View, rows
-from claudebox.view.text import WIDTH, Style, width
 from golden import Golden
 from hosts.machine import plant
 

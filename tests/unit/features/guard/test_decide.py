@@ -9,12 +9,12 @@ import pytest
 from claudebox.features.guard.decide import find_places, guard_findings, guard_mounts, plan_guard, within
 from claudebox.features.guard.git import Account
 from claudebox.features.guard.table import WANTED
+from claudebox.host.secrets import openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin, Ways
 from claudebox.mounts import arrange, pin_directories
 from claudebox.settings.values import Word
-from claudebox.trust.secret_places import openings
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 P = "/home/alice/shop"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.limits import act as launch
 from claudebox.model import Limits, Origin
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import Amount, Word

@@ -17,7 +17,7 @@ from claudebox.features.names.server.greeting import Refusal
 from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, MOST_QUESTIONS, MOST_REFUSALS, Asker, Notes
 from claudebox.model import Allowed, Origin
 from claudebox.state.journal import read_journal
-from claudebox.view.text import WIDTH
+from claudebox.text import WIDTH
 from patience import comes_true
 from reference import FIELDS
 

@@ -26,8 +26,8 @@ from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
 from claudebox.state import State, memory
+from claudebox.text import Style
 from claudebox.view.audit import news_text
-from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.nix_machine import GLIBC, HASH, HELLO, HOME, SAID, make_machine, planned
 

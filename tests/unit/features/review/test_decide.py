@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.guard import Report
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.review import ReviewFeature, act
@@ -19,13 +20,12 @@ from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, M
 from claudebox.layers.machine import Ground, find_doubt, refusal
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
-from claudebox.problem import Problem
 from claudebox.settings.words import parse
 from claudebox.state import State
+from claudebox.text import Style
 from claudebox.view.audit import audit
 from claudebox.view.review import landed_text
 from claudebox.view.shell import shell_command
-from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.layers.world import make_world
 

@@ -9,8 +9,8 @@ import pytest
 
 from claudebox.features.review.judge import Item
 from claudebox.features.review.show import diff_lines, users_program
+from claudebox.text import Style, width
 from claudebox.view.review import LONGEST_DIFF, listing, summary
-from claudebox.view.text import Style, width
 from unit.layers.world import World, make_world, wait_for_the_clock
 
 pytestmark = pytest.mark.req("LAND-01")

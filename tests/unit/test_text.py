@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.problem import quote
-from claudebox.view.text import WIDTH, Style, cut, escape, fill, style_for, table_row, width
+from claudebox.errors import quote
+from claudebox.text import WIDTH, Style, cut, escape, fill, style_for, table_row, width
 
 QUICK = settings(deadline=None, max_examples=100)
 

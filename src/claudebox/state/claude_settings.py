@@ -6,14 +6,14 @@ reads both. A launch reads what it remembers about the file, unless that has cha
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.host.tree import Tree
+from claudebox.host.variables import BASE_URL, JUDGED, LEADING, ROUTE_OF, may_hold_password
 from claudebox.paths import expand_home, normalize
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.state import memory
 from claudebox.state.memory import Form
-from claudebox.trust.reach import TrustedSource
-from claudebox.trust.variables import BASE_URL, JUDGED, LEADING, ROUTE_OF, may_hold_password
+from claudebox.state.reach import TrustedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

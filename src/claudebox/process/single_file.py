@@ -73,13 +73,13 @@ def serve_from_memory() -> None:
 
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.{} import main; main()"
 START_FROM_ARCHIVE = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.archive import serve_from_memory; "
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.process.single_file import serve_from_memory; "
     "serve_from_memory(); from claudebox.{} import main; main()"
 )
 
 
 def own_command(module: str = "cli") -> list[str]:
     """The command uses the same interpreter, isolated: the current directory does not get on the module path."""
-    source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    source = os.path.abspath(__file__).removesuffix("/claudebox/process/single_file.py")
     start = START_FROM_ARCHIVE if os.path.isfile(source) else START
     return [sys.executable, "-I", "-S", "-c", start.format(module), source]

@@ -7,15 +7,15 @@ judged by everything that it leads through: whoever can change a symlink on the 
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.host import Host
-from claudebox.host.git.repository import Repository, find_repository
+from claudebox.host.git import Repository, find_repository
+from claudebox.host.secrets import is_systems, refuse_readable
 from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
-from claudebox.problem import Problem, quote
 from claudebox.state import USERS_OWN, State, instance_name, names_a_writable_place
-from claudebox.trust.secret_places import is_systems, refuse_readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.trust.secret_values import looks_secret, secret_value
+from claudebox.host.secrets import looks_secret, secret_value
 
 BY_NAME = [
     *("GITHUB_TOKEN", "GH_TOKEN", "NPM_TOKEN", "PASSWORD", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "SECRET_KEY_BASE"),
@@ -147,7 +147,7 @@ def test_usual_variables_are_harmless() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("fix the failing test", "--model", "claude-opus-4-5", "src/claudebox/trust/secret_values.py", "sk-", "eyJ"),
+        *("fix the failing test", "--model", "claude-opus-4-5", "src/claudebox/host/secrets.py", "sk-", "eyJ"),
         *("https://example.org/a@b", "git@github.com:owner/name.git", "ssh://git@example.org/x.git"),
         *("refactor-the-quite-long-function-name-of-the-module", "a" * 200, "2026-01-01T00:00:00Z", "task-1234-5678"),
     ],

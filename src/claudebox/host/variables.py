@@ -6,8 +6,8 @@ neither place stays outside, whatever it looks like.
 
 from __future__ import annotations
 
-from claudebox.host.digest import sha256
 from claudebox.host.system import CERTIFICATE_VARIABLES
+from claudebox.host.tree import sha256
 
 # What becomes of a variable.
 PLAIN = "plain"  # it says how programs look or behave, and enters as it is

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudebox.process import carrier
-from claudebox.process.carrier import Carrier, Connection, Diallers, Result
+from claudebox.servers import carrier
+from claudebox.servers.carrier import Carrier, Connection, Diallers, Result
 from patience import PATIENCE
 
 MUCH = bytes(range(256)) * 4096

@@ -8,7 +8,7 @@ import pytest
 
 from claudebox.host.tree import Tree
 from claudebox.state import State
-from claudebox.trust.reach import Reach
+from claudebox.state.reach import Reach
 from hosts.machine import plant
 
 HOME = "/home/alice"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.objects import CannotTell, History, Objects, hash_of
 from claudebox.host.git.refs import read_refs
 from claudebox.host.tree import Tree
+from claudebox.process.git_objects import CannotTell, History, Objects, hash_of
 
 
 def git(where: Path, *words: str, text: str = "") -> list[str]:

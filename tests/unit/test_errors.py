@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.problem import for_account, quote
+from claudebox.errors import for_account, quote
 
 ROOT, SOMEBODY = 0, 1000
 IN_QUOTES = quote("/home/it's my sudo directory")
