@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.names.server.greeting import Refusal
-from claudebox.features.names.server.notes import Notes
+from claudebox.servers.allowlist.greeting import Refusal
+from claudebox.servers.allowlist.notes import Notes
 from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State

@@ -152,14 +152,14 @@ def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, ho
 SERVES = """
 import os, signal, socket, sys, threading, time
 sys.path.insert(0, sys.argv[1])
-from claudebox.servers.broker import run
+from claudebox.servers import broker
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
-signals = run.open_signals()
+signals = broker.open_signals()
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 nobody, _ = os.pipe()
 print("ready", flush=True)
-run.serve(socket.create_server(("127.0.0.1", 0)), None, nobody, signals)
+broker.serve(socket.create_server(("127.0.0.1", 0)), None, nobody, signals)
 """
 
 

@@ -87,7 +87,7 @@ def _listen(port: int, channel: int) -> int:
 
 def _serve(broker: Broker, token: str, end: int, channel: int) -> None:
     c_call("prctl", SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
-    from claudebox.servers.broker.run import run
+    from claudebox.servers.broker import run
 
     run(broker, token, end, channel)
 
