@@ -98,7 +98,8 @@ def test_login_of_an_earlier_box_is_out_of_sight(talk: Talk) -> None:
 
 
 @pytest.mark.req("AUTH-03")
-def test_the_box_reaches_nothing_but_what_claude_needs(user_with_key: Talk) -> None:
+@pytest.mark.parametrize("network", ["none", "full", pytest.param("allowlist", marks=pytest.mark.network)])
+def test_the_box_reaches_nothing_but_what_claude_needs(user_with_key: Talk, network: str) -> None:
     script = r"""
 import os, socket
 port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
@@ -113,7 +114,10 @@ for line, token in (("POST /v1/messages", mine), ("POST /v1/messages", "x"), ("G
     print(ask(line, token), end=" ")
 print()
 """
-    done = user_with_key.inside(f"python3 -c '{script}'")
+    talk = user_with_key
+    with talk.api():
+        words = talk.words("--network", network, "--run", "python3", "-c", script)
+        done = talk.box.claudebox(*words, env=talk.environ)
     assert done.stdout == "200 403 404 404 404 \n", done.stderr
 
 
