@@ -8,7 +8,7 @@ from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
 from claudebox.features.secrets import MASKS
 from claudebox.features.secrets.table import RULE, Kind, strictest
-from claudebox.host.walk import DEEPEST, UNREAD
+from claudebox.host.walk import DEEPEST, GIT, UNREAD
 from claudebox.model import HIDE, MASK, Mount, Origin, Preparation, Step
 from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside
@@ -27,10 +27,14 @@ class Judging(Record):
     """What says whether a file of the host has to be masked now, and by what."""
 
     judge: Callable[[str, Kind | None], Masked | None]
+    directories: tuple[str, ...]  # where to look for new files, the most important first
+    also: dict[str, str]  # of files and directories, other names by which they count
+    shown: tuple[str, ...]  # files that could be masked, and are shown as they are
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
     secrets = facts.secrets or Secrets()
+    git_dirs = (entry.path for entry in facts.entries if entry.name == GIT)
     closed = (*((place, CLOSED) for place in find_closed(facts)), *secrets.closed)
     hides = [
         Mount(HIDE, path, Origin.of_rule(RULE, why))
@@ -47,7 +51,14 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         preparations=(*secrets.preparations, *gone),
         # In a project without secrets somebody may make one while the box runs.
         steps=(Step(Step.BESIDE, MASKS), Step(Step.MADE, MASKS)),
-        records=(Judging(lambda path, kind: judge_again(facts, path, kind)),),
+        records=(
+            Judging(
+                lambda path, kind: judge_again(facts, path, kind),
+                (*git_dirs, *dict(secrets.also), *facts.directories),
+                dict(secrets.also),
+                secrets.shown,
+            ),
+        ),
     )
 
 
@@ -64,9 +75,6 @@ def judge_again(facts: Facts, path: str, kind: Kind | None) -> Masked | None:
     masked = finder.judge(path, kind) if kind is not None else None
     if masked is None and before is not None and finder.content is not None:
         return before.replace(decoy=finder.content)
-    if masked is not None and before is None and masked.decoy and finder.content is not None and facts.secrets:
-        # What the box was shown, since git has it, is no secret in the next version of the file either.
-        return masked if differing(finder.content, masked.decoy) - facts.secrets.lines else None
     return masked
 
 
