@@ -14,7 +14,7 @@ from claudebox.errors import Problem
 from claudebox.features.secrets import table
 from claudebox.features.secrets.decide import Judging
 from claudebox.host.secrets import is_systems
-from claudebox.host.walk import SKIPPED
+from claudebox.host.walk import GIT, SKIPPED
 from claudebox.model import FROM_HOST, HIDE, RO, Launch, Mount, Origin
 from claudebox.mounts import find_holder
 from claudebox.paths import is_below, is_inside, move, parents
@@ -143,7 +143,7 @@ def _moved(project: str, searched: Iterable[str], live: bytes) -> str:
     gone = []
     for path in os.fsdecode(live).split("\0")[:-1]:
         above = os.path.dirname(path)
-        is_apart = above not in searched and not SKIPPED.isdisjoint(above[len(project) :].split("/"))
+        is_apart = above not in searched and not (SKIPPED - {GIT}).isdisjoint(above[len(project) :].split("/"))
         gone += [path] if is_apart or os.path.realpath(path) != path or not os.path.lexists(path) else []
     names = ", ".join(escape(path.removeprefix(f"{project}/")) for path in gone[:MOST_MOVED])
     more = f" and {len(gone) - MOST_MOVED} more" if len(gone) > MOST_MOVED else ""

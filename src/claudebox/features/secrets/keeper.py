@@ -49,6 +49,7 @@ MOST_MASKS, MOST_MOUNTS = 600, 5000  # decoys: further files appear empty; with 
 LONGEST_PATH, LONGEST_NAME = 4200, 24  # bytes that are said of a path; characters that are shown
 AT_ONCE = 100  # entries of a directory that are looked at before the next event
 GRACE = 0.05  # seconds for which a new file waits for the head
+LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
 LATER = 0.5  # seconds, after which the program has started: then the head loads what it needs
 TRIES, MOST_TOLD, MOST_LINES = 5, 5, 100_000
 SHOW = -1  # what the head says of a file that holds no secret
@@ -97,7 +98,7 @@ class Hand:
         self.ours: dict[tuple[int, int], int] = {}  # device and inode of decoys, and their numbers
         self.covered: set[str] = set()
         self.bare: set[str] = set()  # files that the box could read, and that the user has to know of
-        self.shown: dict[str, int] = {}  # the inodes of files that the box had as they are
+        self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
         self.told: dict[str, str] = {}
         self.is_full, self.next_sweep = False, 0.0  # whether there were too many directories
         self.events = c_call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
@@ -287,7 +288,12 @@ class Hand:
             self.numbers.pop(path, None)
             self.uncover(path)
             status = files.lstat(None, path)
-            self.shown |= {path: status.st_ino} if status is not None and len(self.shown) < MOST_MOUNTS else {}
+            if (
+                status is not None
+                and len(self.shown) < MOST_MOUNTS
+                and self.shown.get(path, (0, 0.0))[0] != status.st_ino
+            ):
+                self.shown[path] = status.st_ino, time.monotonic()
             self.bare.discard(path)
 
     def places_of(self, path: str) -> Iterator[int]:
@@ -350,7 +356,8 @@ class Hand:
         status = files.lstat(None, path)
         if path in self.told or len(self.told) >= MOST_TOLD or status is None:
             return
-        is_open = status.st_nlink > 1 or self.shown.get(path) == status.st_ino
+        inode, since = self.shown.get(path, (0, 0.0))
+        is_open = status.st_nlink > 1 or (inode == status.st_ino and time.monotonic() - since > LONG)
         self.told[path] = f"{what}{HAD if is_open else ''}"
         # It has to fit into a row of 80.
         gap = "it can read it" if is_open else "readable in the box for some ms"
@@ -379,7 +386,9 @@ class Head:
         self.shown = {path: _lines_of(path) for path in keeping.shown}  # of files that the box sees as they are
 
     def work(self) -> None:
-        if not select.select([self.hand], [], [], LATER)[0]:
+        poll = select.poll()
+        poll.register(self.hand, select.POLLIN)
+        if not poll.poll(LATER * 1000):
             self.answer(f"{self.keeping.project}/.env")  # which has all loaded that it takes
         while said := os.read(self.hand, LONGEST_PATH):
             os.write(self.hand, b"%d" % self.answer(os.fsdecode(said)))
