@@ -194,7 +194,7 @@ class Finder:
         self.content = content
         if not content.strip() or content in self.decoys:
             return None  # a copy that an agent has made of what it saw
-        if how == CONTENT and not self.masking.may_hold_secret(content):
+        if how == CONTENT and not self.masking.may_hold_secret(content, path):
             return None
         if how == CONTENT and path.rpartition(".")[2].lower() in CODE and not _is_sure(content):
             return None  # the agent may have written it yesterday, and has to go on with it

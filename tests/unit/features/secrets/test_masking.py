@@ -211,7 +211,7 @@ def test_token_is_found_anywhere_and_keeps_its_prefix(token: str, how: str) -> N
     assert how == ALL or (shown.startswith(f"some words {token[:4]}") and shown.endswith(", and more\n"))
     assert token[:4] in shown
     assert token[8:14] not in shown
-    assert may_hold_secret(token.encode())
+    assert may_hold_secret(token.encode(), "notes.txt")
 
 
 def test_content_counts_only_if_it_is_sure() -> None:
@@ -341,4 +341,4 @@ def test_no_window_of_a_random_secret_survives(lines: list[tuple[str, str, str]]
 def test_nothing_raises(content: bytes) -> None:
     for how in HOWS:
         masker().mask(content, how, "x")
-    may_hold_secret(content)
+    may_hold_secret(content, "x")
