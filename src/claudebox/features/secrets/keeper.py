@@ -106,7 +106,8 @@ class Hand:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
             raise Problem("the kernel gives no inotify instance, by which masks are kept on", hint)
         raise_limit(MOST_AT_START + MOST_LATER + MORE_OPEN)
-        near = dict.fromkeys((keeping.project, *map(os.path.dirname, keeping.numbers)))
+        gits = [path for path in keeping.directories if path.endswith("/.git") or path in keeping.also]
+        near = dict.fromkeys((keeping.project, *map(os.path.dirname, keeping.numbers), *gits))
         for path in near:
             if self.watch(path) == -1:
                 hint = "sudo sysctl fs.inotify.max_user_watches=524288"
