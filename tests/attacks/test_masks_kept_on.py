@@ -60,7 +60,7 @@ def test_who_judges_is_held_up(box: Box, env: Path) -> None:
 
 
 def test_large_directory_is_moved_again_and_again(box: Box, env: Path, account: Account) -> None:
-    account.run("sh", "-c", "mkdir big; seq -f 'big/%.0f.js' 20000 | xargs touch", cwd=box.project)
+    account.run("sh", "-c", "mkdir big; seq -f 'big/%.0f.js' 60000 | xargs touch", cwd=box.project)
     names = ["big", "big2"]
     with running(box, ".env", ".env.local") as inside:
         for _ in range(10):
@@ -74,6 +74,7 @@ def test_what_an_editor_keeps_while_somebody_edits(box: Box, env: Path, account:
     """vim writes it in a form of its own, in blocks, and does not close it. It held what the file holds."""
     with running(box, name) as inside, (box.project / name).open("wb", buffering=0) as swap:
         account.own(box.project / name)
+        time.sleep(0.5)
         swap.write(b"b0VIM 9.0" + bytes(4000) + f"password: {CANARY}\n".encode())
         assert comes_true(lambda: CANARY not in inside.last(name), SOON)
 

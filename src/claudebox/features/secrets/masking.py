@@ -31,7 +31,19 @@ WEAK_WORDS = frozenset(
     "auth authkey authorization bearer conn cookie cred creds dsn jwt key keys oauth pat session sig signature sid "
     "salt seed tokens webhook curl sshpass".split()
 )
-STRONG_ENDS = ("pass", "pwd", "psk", "otp", "pw", "_pin", "masterauth", "presharedkey", "privatekey", "passwords")
+STRONG_ENDS = (
+    "pass",
+    "pwd",
+    "psk",
+    "otp",
+    "pw",
+    "_pin",
+    "masterauth",
+    "presharedkey",
+    "privatekey",
+    "passwords",
+    "wort",
+)
 NO_SECRETS = frozenset("bypass compass overpass cwd existing tokenizer oldpwd".split())
 # The last word of a key that is about a secret, and does not hold one.
 ABOUT = frozenset(
@@ -380,7 +392,7 @@ class _Spans:
             self.aside = self.start + place
 
     def _is_value(self, core: str, key: str, start: int) -> bool:
-        """Whether a word of a file that is secret by its name is a value: all but comments, names and harmless words."""
+        """Whether a word of a file that is secret by its name is a value, and no comment, name or harmless word."""
         if not self.is_all or not any(map(str.isalnum, core)) or is_harmless(core, is_real=True):
             return False
         if start >= self.aside:
