@@ -68,12 +68,14 @@ def find_secrets(
     git_dirs += [f"{entry.path}/repo/store/git" for entry in entries if entry.name == ".jj"]
     git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
     git_dirs += [repository.outside] if repository.outside else []
-    also = dict.fromkeys(git_dirs, f"{project}/.git") | _also_called(tree, project, entries)
-    named = [*_named(tree, project, entries, also), *((path, GIT) for path in find_configs(tree, git_dirs))]
+    links = _telling_links(tree, project, entries)
+    also = {path: f"{project}/.git" for path in git_dirs if not path.endswith("/.git") or path == repository.outside}
+    also |= links
+    named = [*_named(tree, project, entries, links), *((path, GIT) for path in find_configs(tree, git_dirs))]
     key, known, lines = _recall(tree, state, host.person.uid)
     files = loose.files()
-    if not (named or known or files or also or settings.reveal):
-        return None
+    if not (named or known or files or settings.reveal):
+        return Secrets(also=tuple(also.items())) if also else None
     finder = Finder(tree, loose.indexes, Reveals(tree, project, host.person.home, settings), key)
     finder.closed = frozenset(entry.path for entry in entries if entry.kind == UNREAD)
     names = {path for path, _ in named}
@@ -128,7 +130,7 @@ def _keeping(
     return Preparation(Preparation.DIRECTORY, instance.directory), note
 
 
-def _also_called(tree: Tree, project: str, entries: Iterable[Entry]) -> dict[str, str]:
+def _telling_links(tree: Tree, project: str, entries: Iterable[Entry]) -> dict[str, str]:
     """What symlinks of the project lead to in it, if it is there or not, and if the name of the symlink says secret."""
     found = {tree.destination(entry.path) or "": entry.path for entry in entries if entry.kind == LINK}
     return {
@@ -138,10 +140,10 @@ def _also_called(tree: Tree, project: str, entries: Iterable[Entry]) -> dict[str
     }
 
 
-def _named(tree: Tree, project: str, entries: Iterable[Entry], also: dict[str, str]) -> list[tuple[str, Kind]]:
+def _named(tree: Tree, project: str, entries: Iterable[Entry], links: dict[str, str]) -> list[tuple[str, Kind]]:
     """The files whose names, or those of symlinks to them, say that they may hold a secret."""
     found: list[tuple[str, Kind | None]] = []
-    for target, link in also.items():
+    for target, link in links.items():
         if tree.is_plain_directory(target):
             found += [(f"{target}/{one}", kind_of(f"{link}/{one}", project)) for one in tree.entries(target)]
         else:
