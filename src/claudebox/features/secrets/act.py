@@ -24,9 +24,8 @@ from claudebox.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from claudebox.facts import Masked
     from claudebox.model import Deed
 
 LOCK = "lock"  # held by each box of the project: what lies beside it without one, a box that was killed has left
@@ -47,20 +46,9 @@ class Keeping(Record):
     place: str  # the same in the box
     numbers: dict[str, int]  # the name of the decoy of each file that is masked
     mounts: tuple[Mount, ...]
-    judge: Callable[[str, table.Kind | None], Masked | None]
-    directories: tuple[str, ...]  # to watch from the start, the most important first
-    also: dict[str, str]  # of files and directories, other names by which they count
-    shown: tuple[str, ...]  # files that could be masked, and are shown as they are
+    judging: Judging
     errors: int  # a descriptor of standard error
     is_review: bool  # of the whole project
-
-    def kind(self, path: str) -> table.Kind | None:
-        """What the name of a file says, and those that symlinks gave to it or to its directory at the start."""
-        above, _, name = path.rpartition("/")
-        names = [path] if is_inside(path, self.project) else []
-        names += [self.also[path]] if path in self.also else []
-        names += [f"{self.also[above]}/{name}"] if above in self.also else []
-        return table.strictest(table.kind_of(one, self.project) for one in names)
 
 
 class Kept(Record):
@@ -74,7 +62,7 @@ def beside(launch: Launch) -> Companion:
     """Write each decoy into a file that the box sees read-only in the place of the real one, and start the keeper."""
     from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
-    plan, judging = launch.plan, launch.get(Judging)
+    plan = launch.plan
     numbers = dict.fromkeys(_hidden_files(launch.mounts), SHARED)
     # Where nothing is kept of the project, nothing stays of this box either.
     is_kept = plan.state is not None and os.path.isdir(plan.state.directory)
@@ -95,19 +83,7 @@ def beside(launch: Launch) -> Companion:
         hint = "see whose it is, and whether the disk is full: df -h ~"
         raise Problem(f"cannot write {masks}: {error.strerror}", hint) from None
     errors = os.dup(2)
-    keeping = Keeping(
-        plan.project,
-        directory,
-        place,
-        numbers,
-        mounts,
-        judging.judge,
-        judging.directories,
-        judging.also,
-        judging.shown,
-        errors,
-        is_review,
-    )
+    keeping = Keeping(plan.project, directory, place, numbers, mounts, launch.get(Judging), errors, is_review)
     ours, theirs = (one.detach() for one in socketpair(AF_UNIX, SOCK_SEQPACKET))
     life = start_beside(lambda channel: _keep(keeping, channel), (held, errors), (ours, theirs))
     launch.mounts = (*mounts, Mount(RO, place, DECOYS, source=directory))
@@ -131,7 +107,7 @@ def made(launch: Launch, root: str) -> Deed:
         raise Problem(message, hint) if message else ended()
     notes, live = (os.open(f"{kept.decoys}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in (NOTES, LIVE))  # gone then
     return lambda _: say(
-        _moved(launch.plan.project, launch.get(Judging).directories, os.read(live, MOST_LIVE))
+        _moved(launch.plan.project, launch.get(Judging).directories(), os.read(live, MOST_LIVE))
         + os.read(notes, MOST_NOTES).decode(errors="replace")
     )
 

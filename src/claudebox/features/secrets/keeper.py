@@ -45,13 +45,13 @@ IN_DIRECTORY, IS_DIRECTORY = CLOSED_AFTER_WRITING | MOVED_HERE | MADE, 0x4000000
 EVENT = 16  # bytes before the name
 # Directories: those of the start, nearest first; those that are made later. And descriptors beside theirs.
 MOST_AT_START, MOST_LATER, MORE_OPEN = 3000, 3000, 200
-MOST_MASKS, MOST_MOUNTS = 600, 5000  # decoys: further files appear empty; with more mounts the box is ended
+MOST_MASKS, MOST_SHOWN = 600, 5000  # decoys: further files appear empty; files of which it is known since when
 LONGEST_PATH, LONGEST_NAME = 4200, 24  # bytes that are said of a path; characters that are shown
 AT_ONCE = 100  # entries of a directory that are looked at before the next event
-GRACE = 0.05  # seconds for which a new file waits for the head
+GRACE = 0.2  # seconds for which a new file waits for the head
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
 LATER = 0.5  # seconds, after which the program has started: then the head loads what it needs
-TRIES, MOST_TOLD, MOST_LINES = 5, 5, 100_000
+TRIES, MOST_ASKED, MOST_TOLD, MOST_LINES = 5, 10, 5, 100_000
 SHOW = -1  # what the head says of a file that holds no secret
 IN_GIT = frozenset("objects refs logs hooks info lfs".split())  # directories of .git without configuration
 
@@ -86,6 +86,7 @@ class Hand:
 
     def __init__(self, keeping: Keeping, channel: int) -> None:
         self.keeping, self.channel, self.numbers = keeping, channel, dict(keeping.numbers)
+        self.judging = keeping.judging
         self.host, self.box, self.decoys, self.head = os.open("/", files.NAME_ONLY), -1, -1, -1
         # By the number of its watch, a descriptor of each directory: that leads there, even if it is moved.
         self.directories: dict[int, int] = {}
@@ -93,10 +94,9 @@ class Hand:
         self.unread: list[int] = []  # watched directories of which the content was not looked at
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
         self.waiting: dict[str, None] = {}  # files to ask about
-        self.asked = ""  # the one that the head judges now
+        self.asked: list[str] = []  # those about which it has, in this order
         self.patience: dict[str, float] = {}  # until when new files wait for an answer, in this order
         self.ours: dict[tuple[int, int], int] = {}  # device and inode of decoys, and their numbers
-        self.covered: set[str] = set()
         self.bare: set[str] = set()  # files that the box could read, and that the user has to know of
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
         self.told: dict[str, str] = {}
@@ -106,14 +106,15 @@ class Hand:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
             raise Problem("the kernel gives no inotify instance, by which masks are kept on", hint)
         raise_limit(MOST_AT_START + MOST_LATER + MORE_OPEN)
-        gits = [path for path in keeping.directories if path.endswith("/.git") or path in keeping.also]
+        directories = self.judging.directories()
+        gits = [path for path in directories if path.endswith("/.git") or path in self.judging.also]
         near = dict.fromkeys((keeping.project, *map(os.path.dirname, keeping.numbers), *gits))
         for path in near:
             if self.watch(path) == -1:
                 hint = "sudo sysctl fs.inotify.max_user_watches=524288"
                 raise Problem(f"the kernel does not watch {path}, by which masks are kept on", hint)
         self.unread = [*self.directories]
-        for path in keeping.directories[:MOST_AT_START]:
+        for path in directories[:MOST_AT_START]:
             self.watch(path)
         self.room = len(self.directories) + MOST_LATER
 
@@ -189,7 +190,7 @@ class Hand:
     def watch(self, path: str) -> int:
         """Watch a directory, if it is one to watch. Returns 0 if it is not there, and -1 if the kernel refuses."""
         name = os.path.basename(path)
-        if name in IN_GIT if "/.git/" in path else name in SKIPPED and name != ".git" and path not in self.keeping.also:
+        if name in IN_GIT if "/.git/" in path else name in SKIPPED and name != ".git" and path not in self.judging.also:
             return 0
         here = open_beneath(self.host, path, os.O_PATH | os.O_DIRECTORY)
         if here < 0:
@@ -241,7 +242,7 @@ class Hand:
     def look(self, path: str) -> None:
         """Cover a file that is known to hold secrets. Have it judged; and a new one if its name says secret."""
         number = self.numbers.get(path)
-        if number is None and self.keeping.kind(path) is None:
+        if number is None and self.judging.kind(path) is None:
             return
         here = open_beneath(self.host, path, files.NAME_ONLY)
         if here < 0:
@@ -266,17 +267,18 @@ class Hand:
             self.cover(path, SHARED)
 
     def ask(self) -> None:
-        """Ask about one file, one that is masked first: so a flood of new ones holds up none of these."""
-        if not self.asked and self.waiting:
-            self.asked = next((path for path in self.waiting if path in self.numbers), next(iter(self.waiting)))
-            del self.waiting[self.asked]
-            os.write(self.head, os.fsencode(self.asked))
+        """Ask about files, those that are masked first: so a flood of new ones holds up none of these."""
+        while self.waiting and len(self.asked) < MOST_ASKED:
+            path = next((path for path in self.waiting if path in self.numbers), next(iter(self.waiting)))
+            del self.waiting[path]
+            self.asked.append(path)
+            os.write(self.head, os.fsencode(path))
 
     def hear(self) -> None:
-        """Do what the head says of the file that it was asked about."""
+        """Do what the head says of the first file that it was asked about."""
         if not (said := os.read(self.head, LONGEST_PATH)):
             os._exit(0)  # the parent then ends the box
-        path, number, self.asked = self.asked, int(said), ""
+        path, number = self.asked.pop(0), int(said)
         if number != SHOW:
             self.patience.pop(path, None)
             self.numbers[path] = number
@@ -284,14 +286,14 @@ class Hand:
             if path in self.bare:
                 self.tell(path, "saved" if path in self.keeping.numbers else "made")
                 self.bare.discard(path)
-        elif path not in self.waiting:  # else it was written meanwhile
+        elif path not in self.waiting and path not in self.asked:  # else it was written meanwhile
             self.patience.pop(path, None)
             self.numbers.pop(path, None)
             self.uncover(path)
             status = files.lstat(None, path)
             if (
                 status is not None
-                and len(self.shown) < MOST_MOUNTS
+                and len(self.shown) < MOST_SHOWN
                 and self.shown.get(path, (0, 0.0))[0] != status.st_ino
             ):
                 self.shown[path] = status.st_ino, time.monotonic()
@@ -321,12 +323,6 @@ class Hand:
                 os.close(target)
             else:
                 raise Problem(f"{path} cannot be masked", "")
-        self.covered.add(path)
-        if len(self.covered) > MOST_MOUNTS:
-            self.covered = {path for path in self.covered if os.path.lexists(path)}
-        if len(self.covered) > MOST_MOUNTS:
-            self.note(FLOODED)
-            os._exit(1)  # and the box with it
 
     def find_bare(self, directory: int, name: str, number: int) -> tuple[int, bool]:
         """A descriptor of a file that needs this decoy, -1 if it does not; and whether it has no other."""
@@ -343,14 +339,13 @@ class Hand:
         return -1, False
 
     def uncover(self, path: str) -> None:
-        if path in self.covered:
-            self.covered.discard(path)
-            for directory in self.places_of(path):
-                os.fchdir(directory)
-                for _ in range(2):  # its own decoy may lie over the empty one
-                    status = files.lstat(directory, os.path.basename(path))
-                    if status is not None and (status.st_dev, status.st_ino) in self.ours:
-                        c_call("umount2", os.fsencode(os.path.basename(path)), DETACH_WITHOUT_SYMLINK)
+        name = os.path.basename(path)
+        for directory in self.places_of(path):
+            os.fchdir(directory)
+            for _ in range(2):  # its own decoy may lie over the empty one
+                status = files.lstat(directory, name)
+                if status is not None and (status.st_dev, status.st_ino) in self.ours:
+                    c_call("umount2", os.fsencode(name), DETACH_WITHOUT_SYMLINK)
 
     def tell(self, path: str, what: str) -> None:
         """Note it for the end, and tell it at once, once for each file."""
@@ -369,7 +364,6 @@ class Hand:
         """Say something at once, and write down all that has to be said at the end."""
         with open(f"{self.keeping.directory}/{NOTES}", "w") as file:
             file.write(gap_text(self.told, self.keeping) + (_lines(FULL) if self.is_full else ""))
-            file.write(_lines(text) if text == FLOODED else "")
         for target in (self.channel, *(() if os.isatty(self.keeping.errors) else (self.keeping.errors,))):
             try:
                 os.write(target, f"claudebox: {text}\n".encode())
@@ -384,7 +378,9 @@ class Head:
         self.keeping, self.hand, self.numbers = keeping, hand, dict(keeping.numbers)
         self.next = max((one for one in self.numbers.values() if one != SHARED), default=0) + 1
         self.lines = {line for one in set(self.numbers.values()) for line in _lines_of(self.decoy(one))}
-        self.shown = {path: _lines_of(path) for path in keeping.shown}  # of files that the box sees as they are
+        self.shown = {
+            path: _lines_of(path) for path in keeping.judging.secrets.shown
+        }  # of files that the box sees as they are
 
     def work(self) -> None:
         poll = select.poll()
@@ -409,7 +405,7 @@ class Head:
 
         Lines of our own decoys are no secrets: the agent has copied them. Nor is what the box was shown of this file.
         """
-        masked = self.keeping.judge(path, self.keeping.kind(path))
+        masked = self.keeping.judging.judge(path)
         if masked is None:
             if os.path.isfile(path) and sum(map(len, self.shown.values())) < MOST_LINES:
                 self.shown[path] = _lines_of(path)
@@ -459,7 +455,6 @@ def raise_limit(amount: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
 
 
-FLOODED = "too many files with names of secrets were made in the project"
 FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
 HAD = " in a file that the agent has"  # under another name, or open since it held no secret
 GAP = (
