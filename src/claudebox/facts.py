@@ -39,7 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from claudebox.layers.machine import Ground
+    from claudebox.overlay.machine import Ground
 
 TYPED = Origin.of_option("claude")  # a word for claude on the command line
 
@@ -136,7 +136,7 @@ class Facts(Record):
 
         Who asked for layers has no doubts: they get them, or no box.
         """
-        from claudebox.layers.machine import find_doubt
+        from claudebox.overlay.machine import find_doubt
 
         if not self.settings.review.origin.is_default:
             return ""
@@ -145,7 +145,7 @@ class Facts(Record):
     @property
     def ground(self) -> Ground:
         """Where layers would be."""
-        from claudebox.layers.machine import Ground
+        from claudebox.overlay.machine import Ground
 
         return Ground(self.host.person.uid, self.claude.all_projects, self.project)
 

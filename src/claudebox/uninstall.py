@@ -13,13 +13,13 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.features.review.commits import REFS
 from claudebox.files import DIRECTORY, remove_tree
 from claudebox.host import Host, read_host
 from claudebox.host.git.refs import has_refs
 from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.instances import Listed, find_instances, find_others, measure, require_no_box, row, summary
+from claudebox.overlay.bundle import REFS
 from claudebox.problem import Declined, Problem, for_account, quote
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state

@@ -231,4 +231,4 @@ def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     unused = [name for name, use in ours.items() if use == "unused"]
     assert not unused, unused
     # Nothing here can be a layer.
-    assert not {name for name in ours if name.startswith(("claudebox.features.review", "claudebox.layers."))}
+    assert not {name for name in ours if name.startswith(("claudebox.features.review", "claudebox.overlay."))}

@@ -9,10 +9,10 @@ import pytest
 from claudebox.features.broker.decide import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
-from claudebox.features.guard.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.table import IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
+from claudebox.overlay.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
 from claudebox.trust.secret_places import SECRET_PLACES
 from claudebox.trust.secret_values import (
     PASS_WORDS,

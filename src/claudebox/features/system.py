@@ -23,7 +23,6 @@ from claudebox.model import (
     Person,
     Plan,
     Program,
-    Step,
 )
 from claudebox.paths import is_inside
 from claudebox.problem import Problem
@@ -70,7 +69,6 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         ),
         path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
         findings=() if size else (UNBOUNDED,),
-        steps=(Step(Step.MADE, "vanished"),),  # looks at the home when the box has ended
     )
 
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from claudebox import files
 from claudebox.archive import own_command
-from claudebox.features.guard.table import GuardRow, held_rows
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Plan
+from claudebox.overlay.table import GuardRow, held_rows
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.problem import Problem

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from claudebox import __version__
 from claudebox.agreement import READ_ONLY, WITHOUT, News
-from claudebox.features.guard.decide import is_guard, within
-from claudebox.features.guard.ways import WAYS
+from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import (
     ABSENT,
@@ -32,7 +31,8 @@ from claudebox.model import (
     Plan,
     Port,
 )
-from claudebox.paths import shorten_home
+from claudebox.overlay.ways import WAYS
+from claudebox.paths import shorten_home, within
 from claudebox.trust.secret_values import secret_value
 from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.features.guard.decide import is_guard, within
+from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import RO, WRITABLE, Covered, EnvVar, Guarded, Mount, Names, Plan
-from claudebox.paths import shorten_home
+from claudebox.paths import shorten_home, within
 from claudebox.view.text import bytes_text, some
 
 HEAD = """\

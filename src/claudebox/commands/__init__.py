@@ -1,0 +1,1 @@
+"""What claudebox does instead of starting a box."""
