@@ -25,7 +25,7 @@ READER = """
 import os, sys, time
 name, pause, seen, gaps, reads, start = sys.argv[1], float(sys.argv[2]), set(), [], 0, 0
 open("ready", "w").close()
-while not os.path.exists("stop"):
+while not os.path.getsize("stop"):  # in a layer, what was missing stays so
     for _ in range(1 if pause else 200):
         before = time.perf_counter()
         try:
@@ -59,7 +59,8 @@ def sed(path: Path, content: str) -> None:
 
 
 def vim(path: Path, content: str) -> None:
-    words = ["vim", "-es", "-u", "NONE", "-i", "NONE", "-c", f"1s/.*/{content.splitlines()[0]}/", "-c", "wq", path]
+    substitute = f"1s/.*/{content.splitlines()[0]}/"
+    words = ["vim", "-es", "-u", "NONE", "-i", "NONE", "-c", "set backupcopy=no", "-c", substitute, "-c", "wq", path]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
 
 
@@ -77,6 +78,7 @@ def measure(way: Callable[[Path, str], None], saves: int, pause: float, options:
         project = Path(directory)
         env = project / ".env"
         env.write_text("API_TOKEN=atTheStart1\nPORT=3000\n")
+        (project / "stop").touch()
         name = ".env.local" if way == new_file else ".env"
         script = ["python3", "-c", READER, name, str(pause)]
         words = [CLAUDEBOX, "--yes", "--quiet", *options, "--run", *script]
@@ -89,7 +91,7 @@ def measure(way: Callable[[Path, str], None], saves: int, pause: float, options:
             for number in range(saves):
                 way(env, f"API_TOKEN=cAnArY{number:04d}x\nPORT=3000\n")
                 time.sleep(random.uniform(*PAUSES))  # noqa: S311
-            (project / "stop").touch()
+            (project / "stop").write_text("now\n")
             seen, reads, median, longest = (box.communicate()[0].split() + ["?"] * 4)[:4]
     gap = "" if pause else f", for {median} µs (median) to {longest} µs"
     return f"{seen} of {saves} saves seen in {reads} reads{gap}"

@@ -30,7 +30,7 @@ from rounds import Times, in_rounds, rows
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / "src"))
 
-from claudebox.demo import DemoStep, StandIn  # noqa: E402
+from claudebox.commands.demo import DemoStep, StandIn  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

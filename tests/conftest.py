@@ -163,6 +163,17 @@ def make_repository(account: Account, where: Path, message: str = "first") -> Pa
     return where
 
 
+def keepers_of(pid: int) -> tuple[int, int]:
+    """Of a claudebox, the process that judges what is masked, and the one below it that mounts."""
+
+    def children(one: int) -> list[int]:
+        return list(map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split()))
+
+    with_children = (one for one in children(pid) if children(one))
+    judge = next(one for one in with_children if "bwrap" not in Path(f"/proc/{one}/comm").read_text())
+    return judge, children(judge)[0]
+
+
 @dataclass
 class Box:
     """claudebox in one project of one account."""

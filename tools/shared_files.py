@@ -22,8 +22,8 @@ from claudebox.settings.contents import DESCRIPTION, NAME
 from claudebox.settings.table import BY_KEY, COMMAND, LIST, SETTINGS, Setting
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import MAY_FOLLOW, REVIEW, REVIEW_DEEDS
+from claudebox.text import fill
 from claudebox.view.help import EXIT_STATUSES, FILES
-from claudebox.view.text import fill
 
 # Where man and the shells look, below a prefix.
 MANUAL = "share/man/man1/claudebox.1"

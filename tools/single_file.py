@@ -16,7 +16,7 @@ def start():
     import gc
 
     gc.disable()  # nothing lives long enough here to be collected as garbage
-    from claudebox.archive import serve_from_memory
+    from claudebox.process.single_file import serve_from_memory
 
     serve_from_memory()
     from claudebox.cli import main

@@ -12,22 +12,25 @@ agreed to, and where somebody opens it, a finding says so.
 
 from __future__ import annotations
 
-from claudebox import remembered
 from claudebox.features.guard.decide import RULE as GUARD
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.host import pinned
 from claudebox.host.system import CERTIFICATE_BUNDLES
 from claudebox.host.tree import Tree
+from claudebox.host.variables import LEADING, shown_way
 from claudebox.model import (
     COVER,
     FROM_HOST,
     RO,
     RW,
     Allowed,
+    Broker,
     EnvVar,
     Finding,
+    Login,
     Mount,
+    Names,
     Network,
     Package,
     Plan,
@@ -37,10 +40,9 @@ from claudebox.model import (
 )
 from claudebox.paths import move, parents
 from claudebox.record import Record
-from claudebox.remembered import Form, Memory, escape, path_note
 from claudebox.settings.table import FULL, INET, TIERS
-from claudebox.state import Instance
-from claudebox.trust.variables import LEADING, shown_way
+from claudebox.state import Instance, memory
+from claudebox.state.memory import Form, Memory, escape, path_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -133,7 +135,8 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
     yield "tier", network, tuple(f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1])
     yield from (("published", port, (f"publish {port.host}:{port.box}",)) for port in network.published)
     yield from (("host_ports", port, (f"host-port {port.host}",)) for port in network.host_ports)
-    for row in plan.names.allowed if plan.names is not None else ():
+    names = plan.get(Names)
+    for row in names.allowed if names is not None else ():
         line = f"allow {row.host} port {','.join(map(str, row.ports)) or 'every'}"
         yield "names", row, (line, f"network {INET}", f"network {FULL}")
     yield from (("login", line, (line,)) for line in _login_lines(plan))
@@ -186,10 +189,11 @@ def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
 
 
 def _login_lines(plan: Plan) -> list[str]:
-    if plan.broker is not None:
-        way = f" to {_word(shown_way(plan.broker.url))}" if plan.broker.url else ""
-        return [f"broker {_word(plan.broker.shown)}{way}"]
-    return [f"login {_word(plan.login.file)}"] if plan.login is not None and plan.login.file else []
+    broker, login = plan.get(Broker), plan.get(Login)
+    if broker is not None:
+        way = f" to {_word(shown_way(broker.url))}" if broker.url else ""
+        return [f"broker {_word(broker.shown)}{way}"]
+    return [f"login {_word(login.file)}"] if login is not None and login.file else []
 
 
 def _protections(plan: Plan) -> list[str]:
@@ -249,7 +253,7 @@ def recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[Agreement, 
     """Every agreement for this project. A damaged file counts as none: then the user is asked again."""
     if instance is None:
         return ()
-    return read_agreements(remembered.recall(tree, instance.agreed, FORM, uid))
+    return read_agreements(memory.recall(tree, instance.agreed, FORM, uid))
 
 
 def note_agreement(plan: Plan, agreements: tuple[Agreement, ...]) -> tuple[Preparation, ...]:
@@ -271,12 +275,12 @@ def _covers(more: Agreement, less: Agreement) -> bool:
     return less <= more and all(line in less for line in more if _protects(line))
 
 
-def read_agreements(memory: Memory) -> tuple[Agreement, ...]:
-    text = "\n".join(memory.lines)
+def read_agreements(recalled: Memory) -> tuple[Agreement, ...]:
+    text = "\n".join(recalled.lines)
     if not (text.startswith("\n") and text.endswith("\n")):
         return ()
     return tuple(frozenset(group.split("\n")) for group in text[1:-1].split("\n\n"))
 
 
 def write_agreements(agreements: Sequence[Sequence[str]]) -> bytes:
-    return remembered.write(FORM, ["", *(line for group in agreements for line in (*group, ""))])
+    return memory.write(FORM, ["", *(line for group in agreements for line in (*group, ""))])

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 
 from claudebox.agreement import News
+from claudebox.errors import Declined, Problem
 from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.model import Finding, Plan, Port
 from claudebox.plan import make_plan
-from claudebox.problem import Declined, Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Value
 from claudebox.settings.words import Request
 from claudebox.terminal import ask, can_ask, errors_height, errors_style, say, says_yes
-from claudebox.view.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
+from claudebox.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
 
 SHOW_ALL = "?"
 COLUMN = 25

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.problem import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.errors import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
 from claudebox.terminal import show_problem
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 # Only the module of the chosen mode is imported.
 MODES = {
     LAUNCH: ("start", "start"),
-    "audit": ("showing", "show_audit"),
-    "dry_run": ("showing", "show_dry_run"),
-    "explain": ("showing", "show_explanation"),
-    PROFILES: ("showing", "show_profiles"),
-    "instances": ("instances", "tend_instances"),
+    "audit": ("commands.show", "show_audit"),
+    "dry_run": ("commands.show", "show_dry_run"),
+    "explain": ("commands.show", "show_explanation"),
+    PROFILES: ("commands.show", "show_profiles"),
+    "instances": ("commands.instances", "tend_instances"),
     "review": ("commands.review", "tend_layers"),
     "report": ("overlay.kept", "show_report"),
     "auth_log": ("features.broker.log", "show_auth_log"),
     "network_log": ("features.names.log", "show_network_log"),
-    "check": ("doctor", "show_check"),
-    "setup": ("setup", "set_up"),
-    "version": ("doctor", "show_versions"),
+    "check": ("commands.check", "show_check"),
+    "setup": ("commands.setup", "set_up"),
+    "version": ("commands.check", "show_versions"),
     "help": ("view.help", "show_help"),
-    "prove": ("prove", "prove"),
-    "uninstall": ("uninstall", "uninstall"),
-    "demo": ("demo", "run_demo"),
+    "prove": ("commands.prove", "prove"),
+    "uninstall": ("commands.uninstall", "uninstall"),
+    "demo": ("commands.demo", "run_demo"),
 }
 
 

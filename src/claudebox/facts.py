@@ -6,8 +6,9 @@ collects them.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.host import Host
-from claudebox.host.git.repository import Repository
+from claudebox.host.git import Repository
 from claudebox.host.programs import ClaudeInstall
 from claudebox.host.system import System
 from claudebox.host.tree import Tree
@@ -16,30 +17,35 @@ from claudebox.model import (
     Directory,
     EnvVar,
     Finding,
+    Kernel,
     Login,
     Mount,
+    Network,
     Origin,
     Person,
     Preparation,
+    Program,
     Question,
     SecretPlace,
     Step,
+    find,
 )
 from claudebox.paths import is_inside, normalize
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import CLAUDE, OFF, ON
 from claudebox.settings.values import MountWish, Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
-from claudebox.trust.claude_settings import UsersSettings
-from claudebox.trust.reach import Reach, TrustedSource
+from claudebox.state.claude_settings import UsersSettings
+from claudebox.state.reach import Reach, TrustedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import TypeVar
 
     from claudebox.overlay.machine import Ground
+
+    T = TypeVar("T")
 
 TYPED = Origin.of_option("claude")  # a word for claude on the command line
 
@@ -211,7 +217,13 @@ class Contribution(Record):
     shown_places: tuple[str, ...] = ()  # secret places that the feature shows on purpose
     steps: tuple[Step, ...] = ()
     unknown: tuple[Question, ...] = ()
-    decided: tuple[tuple[str, Any], ...] = ()  # fields of the Plan that this feature alone decides
+    records: tuple[Record, ...] = ()  # what the feature decides beyond that, each in a type of its own
+    # One feature alone decides each of these.
+    program: Program | None = None
+    network: Network | None = None
+    environment: tuple[EnvVar, ...] = ()
+    kernel: Kernel | None = None
+    policy: str = ""
 
 
 class Draft:
@@ -233,12 +245,23 @@ class Draft:
         self.shown_places: list[str] = []
         self.steps: list[Step] = []
         self.unknown: list[Question] = []
-        self.decided: list[tuple[str, Any]] = []
+        self.records: list[Record] = []
+        self.program: Program | None = None
+        self.network: Network | None = None
+        self.environment: list[EnvVar] = []
+        self.kernel: Kernel | None = None
+        self.policy = ""
 
     def add(self, contribution: Contribution) -> None:
-        for name, values in contribution.__dict__.items():
-            if values:
-                getattr(self, name).extend(values)
+        for name, value in contribution.__dict__.items():
+            if isinstance(value, tuple):
+                getattr(self, name).extend(value)
+            elif value:
+                setattr(self, name, value)
+
+    def get(self, kind: type[T]) -> T | None:
+        """What a feature before has decided."""
+        return find(self.records, kind)
 
     @property
     def search_path(self) -> tuple[str, ...]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import os
 import stat
 
+from claudebox.errors import Problem, quote
 from claudebox.model import Preparation
-from claudebox.problem import Problem, quote
-from claudebox.process.isolation import c_function
+from claudebox.process.isolation import c_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 PRIVATE, PRIVATE_FILE, PERMISSIONS = 0o700, 0o600, 0o777
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -261,23 +261,11 @@ def take_lock(descriptor: int, *, is_shared: bool = False, waits: bool = False) 
 
 def rename(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
     """Rename, without replacing what is there, or by exchanging both. File systems that know neither get two steps."""
-    call = _function("renameat2")
-    if call is not None:
-        words = os.fsencode(from_name) + b"\0", os.fsencode(to_name) + b"\0"
-        if call(from_directory, words[0], to_directory, words[1], flags) == 0:
-            return
+    words = os.fsencode(from_name) + b"\0", os.fsencode(to_name) + b"\0"
+    if c_call("renameat2", from_directory, words[0], to_directory, words[1], flags) == 0:
+        return
     # The call has no errno here. The plain one tells what is wrong, if it is not the flags.
     _rename_plainly(from_directory, from_name, to_directory, to_name, flags)
-
-
-_found: dict[str, Callable[..., int] | None] = {}
-
-
-def _function(name: str) -> Callable[..., int] | None:
-    """A function of the C library, looked for once: a landing calls it ten thousand times."""
-    if name not in _found:
-        _found[name] = c_function(name)
-    return _found[name]
 
 
 def _rename_plainly(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:

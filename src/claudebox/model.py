@@ -10,12 +10,15 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from mmap import mmap
-    from typing import Literal
+    from typing import Literal, TypeVar
 
-    from claudebox.facts import Masked
-    from claudebox.state import Cache, Instance, State
+    from claudebox.features import Feature
+    from claudebox.state import Instance, State
+
+    T = TypeVar("T")
+    Deed = Callable[[bool], None]  # something to do when the box has ended; it is told whether somebody can be asked
 
     # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
     Kind = Literal["rule", "default", "option", "variable", "file", "project file"]
@@ -298,6 +301,12 @@ class Package(Record):
     origin: Origin
 
 
+class Packages(Record):
+    """The packages that somebody asked for."""
+
+    members: tuple[Package, ...]
+
+
 class Guarded(Record):
     """A place that a program on the host runs or believes later."""
 
@@ -394,8 +403,17 @@ class Limits(Record):
     cpu: int  # microseconds in each second
 
 
+class Kernel(Record):
+    """What of the kernel the box gets, and how claudebox makes it."""
+
+    seccomp: bytes  # the system call filter
+    disable_userns: bool = True  # by bwrap; the filter forbids them, too, unless somebody asked for them
+    drop_groups: bool = False
+    owns_pid_namespace: bool = True  # claudebox makes one, in which everything ends with the first process
+
+
 class Step(Record):
-    """Something that a feature does in addition to bwrap: its `act.py` has a function named after the moment."""
+    """Something that a feature does in addition to bwrap: it has a method named after the moment."""
 
     BEFORE = "before"  # before the box is made
     BESIDE = "beside"  # a process that lives as long as the box does, and the box no longer than it
@@ -405,13 +423,13 @@ class Step(Record):
     AFTER = "after"  # looks around while the box is made, and returns what to do when it has ended
 
     moment: str
-    feature: str
+    feature: Feature
 
 
 class Question(Record):
     """Something that a feature has to ask a program of the host. Then the box is planned again with the answer."""
 
-    feature: str
+    feature: Feature
     subject: str  # no subject is asked about twice
 
 
@@ -444,38 +462,38 @@ class Plan(Record):
     network: Network
     program: Program
     wrapper: tuple[str, ...]  # words before the program's own: small programs that start it
-    seccomp: bytes
-    drop_groups: bool
+    kernel: Kernel
     findings: tuple[Finding, ...]
     outside: Outside
     preparations: tuple[Preparation, ...] = ()
-    login: Login | None = None
-    broker: Broker | None = None
-    names: Names | None = None
+    records: tuple[Record, ...] = ()  # what features have decided, each in a type of its own
     state: Instance | None = None  # what is kept for the project
-    nix: Nix | None = None  # None: this host has none
-    packages: tuple[Package, ...] = ()
     told: tuple[str, ...] = ()  # what features tell the agent, in sentences
     policy: str = ""  # what the organisation tells every Claude
-    disable_userns: bool = True  # by bwrap; the filter forbids them, too, unless somebody asked for them
-    owns_pid_namespace: bool = True  # claudebox makes one, in which everything ends with the first process
-    guard: Guard = Guard()
-    limits: Limits | None = None
-    cache: Cache | None = None
-    review: Review | None = None
-    judge: Callable[[str, tuple[str, str] | None], Masked | None] | None = (
-        None  # whether a file of the host has to be masked now, and by what
-    )
-    keeper: int = -1  # of a launch: the socket that leads to the process that keeps masks on
     steps: tuple[Step, ...] = ()
     unknown: tuple[Question, ...] = ()
     kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
-    may_ask: bool = False  # whether somebody can be asked when the box has ended
-    is_quiet: bool = False  # whether only questions and errors are wanted then
 
-    def acts(self, moment: str) -> list[str]:
-        """The features that do something at this moment, in order."""
-        return [step.feature for step in self.steps if step.moment == moment]
+    def get(self, kind: type[T]) -> T | None:
+        """What a feature has decided; None if it does not apply to this box."""
+        return find(self.records, kind)
+
+    def having(self, record: Record) -> Plan:
+        """The same plan with another record of this type."""
+        return self.replace(records=(*(one for one in self.records if type(one) is not type(record)), record))
+
+    @property
+    def guard(self) -> Guard:
+        return self.get(Guard) or Guard()
+
+    @property
+    def review(self) -> Review | None:
+        return self.get(Review)
+
+    @property
+    def packages(self) -> tuple[Package, ...]:
+        found = self.get(Packages)
+        return found.members if found is not None else ()
 
     @property
     def layered(self) -> frozenset[str]:
@@ -485,3 +503,34 @@ class Plan(Record):
     @property
     def flagged(self) -> tuple[Finding, ...]:
         return tuple(finding for finding in self.findings if finding.is_grave)
+
+
+class Launch:
+    """What exists only while a box is started and runs. Its Plan stays as it was agreed to."""
+
+    def __init__(self, plan: Plan, *, may_ask: bool = False, is_quiet: bool = False) -> None:
+        self.plan = plan
+        self.mounts = plan.mounts  # with the sources that were made for this launch
+        self.environment = plan.environment  # with the tokens that were
+        self.may_ask = may_ask  # whether somebody can be asked when the box has ended
+        self.is_quiet = is_quiet  # whether only questions and errors are wanted then
+        self.veil = ""  # a directory that lies between the project and its layer, and hides names of secrets
+        self.made: list[object] = []
+
+    def keep(self, one: object) -> None:
+        """Keep what a feature has made for this launch, in a type of its own."""
+        self.made.insert(0, one)
+
+    def get(self, kind: type[T]) -> T:
+        """What a feature has made for this launch, or else what it decided."""
+        found = find((*self.made, *self.plan.records), kind)
+        assert found is not None, kind
+        return found
+
+    def acts(self, moment: str) -> list[Feature]:
+        """The features that do something at this moment, in order."""
+        return [step.feature for step in self.plan.steps if step.moment == moment]
+
+
+def find(records: Iterable[object], kind: type[T]) -> T | None:
+    return next((one for one in records if isinstance(one, kind)), None)

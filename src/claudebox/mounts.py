@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
+from claudebox.host.secrets import is_systems
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, UNSEEN, WRITABLE, Mount, Origin
 from claudebox.paths import absolute, is_below, is_inside, move, parents
-from claudebox.problem import Problem
 from claudebox.settings.values import Word
-from claudebox.trust.secret_places import is_systems
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 
+OWN = ".claudebox"  # the directory of all that claudebox keeps, in the home
 # A symlink into one of these leads to what everybody has.
 COMMON = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix", "/dev/null")
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
 from claudebox.features.claude.decide import find_claude
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
-from claudebox.features.table import COMPLETING, DECIDING, load
+from claudebox.features.table import FEATURES
 from claudebox.host import Host
 from claudebox.host.git.index import Indexes, Loose
+from claudebox.host.programs import check_named, choose_bwrap
+from claudebox.host.secrets import check_project, secret_places
 from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
@@ -17,14 +20,10 @@ from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.overlay import table as guard
 from claudebox.paths import absolute
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import Instance, State, check_state, find_state
-from claudebox.trust import claude_settings
-from claudebox.trust.programs import check_named, choose_bwrap
-from claudebox.trust.reach import TrustedSource, find_own_repository, host_certificates, reach_of
-from claudebox.trust.secret_places import check_project, secret_places
+from claudebox.state import Instance, State, check_state, claude_settings, find_state
+from claudebox.state.reach import TrustedSource, find_own_repository, host_certificates, reach_of
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 
@@ -81,39 +80,46 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
 
 def decide(facts: Facts) -> Plan:
     draft = Draft()
-    for row in DECIDING:
-        if row.applies(facts) and row.finds(draft):
-            draft.add(load(row.module, row.function)(facts, draft))
+    features = [feature for feature in FEATURES if feature.applies(facts)]
+    for feature in features:
+        draft.add(feature.decide(facts, draft))
     plan = _assemble(facts, draft)
-    for row in COMPLETING:
-        if row.applies(facts):
-            plan = load(row.module, row.function)(facts, draft, plan)
+    for feature in features:
+        plan = feature.complete(facts, draft, plan)
     return plan
 
 
 def _assemble(facts: Facts, draft: Draft) -> Plan:
     mounts = pin_directories(arrange(draft.mounts, draft.hides), draft.pins)
+    assert draft.network is not None
+    assert draft.program is not None
+    assert draft.kernel is not None
     return Plan(
         project=facts.project,
         bwrap=facts.bwrap,
         person=facts.person,
         hostname=HOSTNAME,
         mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directory),
+        environment=tuple(draft.environment),
+        network=draft.network,
+        program=draft.program,
+        kernel=draft.kernel,
         wrapper=tuple(draft.wrapper),
         findings=(*facts.settings.findings, *draft.findings),
         preparations=tuple(draft.preparations),
+        records=tuple(draft.records),
         told=tuple(draft.told),
+        policy=draft.policy,
         outside=_outside(facts, draft),
         state=facts.state,
         steps=tuple(draft.steps),
         unknown=tuple(draft.unknown),
         kept_out=tuple(draft.kept_out),
-        **dict(draft.decided),
     )
 
 
 def _outside(facts: Facts, draft: Draft) -> Outside:
-    entering = {variable.name for variable in dict(draft.decided)["environment"]}
+    entering = {variable.name for variable in draft.environment}
     return Outside(
         variables=len(facts.host.environ.keys() - entering),
         places=tuple(one for one in draft.hidden_places(facts.places) if one.exists and not one.is_drawer),

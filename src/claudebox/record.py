@@ -37,18 +37,9 @@ class Record:
             # If everything is right, one comparison shows it. What is wrong is found out only when something is.
             twice = named and not named.keys().isdisjoint(fields[: len(values)])
             if len(state) != len(fields) or len(values) > len(fields) or twice:
-                raise TypeError(self._complaint(values, state))
+                raise TypeError(f"{type(self).__name__} has {fields}, and got {len(values)} values and {list(named)}")
         # All attributes are set at once, because every start makes hundreds of records.
         object.__setattr__(self, "__dict__", state)
-
-    def _complaint(self, values: tuple[Any, ...], state: dict[str, Any]) -> str:
-        name = type(self).__name__
-        if len(values) > len(self._fields):
-            return f"{name} takes {len(self._fields)} values"
-        if missing := [field for field in self._fields if field not in state]:
-            return f"{name} lacks {', '.join(missing)}"
-        unknown = state.keys() - set(self._fields)
-        return f"{name} has no field {', '.join(unknown)}" if unknown else f"{name} got a field twice"
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from claudebox.agreement import find_news, note_agreement, recall
+from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.table import act
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
 from claudebox.launch import launch
-from claudebox.model import FROM_HOST, Plan, Question
+from claudebox.model import FROM_HOST, Launch, Plan, Question
 from claudebox.plan import decide, survey
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
 from claudebox.terminal import can_ask, say
@@ -36,7 +35,7 @@ def start(request: Request) -> NoReturn:
         plan = plan_until_known(survey(host.looked_at_anew(), request, layers.settings))
     try_namespaces(host, plan)
     plan = confirm(host, plan, request)
-    launch(plan.replace(may_ask=not request.yes and can_ask(), is_quiet=request.quiet))
+    launch(Launch(plan, may_ask=not request.yes and can_ask(), is_quiet=request.quiet))
 
 
 def plan_until_known(facts: Facts) -> Plan:
@@ -47,7 +46,7 @@ def plan_until_known(facts: Facts) -> Plan:
             raise Problem("what the box depends on has changed while it was looked at", "try again")
         asked.update(plan.unknown)
         for feature in dict.fromkeys(question.feature for question in plan.unknown):
-            facts = act(feature, "find_out", facts, plan)
+            facts = feature.find_out(facts, plan)
         facts = survey(facts.host.looked_at_anew(), facts.request, facts.settings, facts.answered)
         plan = decide(facts)
     return plan

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.problem import BROKEN_PIPE, Declined, Problem, for_account
-from claudebox.view.text import RED, WIDTH, Style, cut, escape, fill, style_for
+from claudebox.errors import BROKEN_PIPE, Declined, Problem, for_account
+from claudebox.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,8 +175,8 @@ def page(lines: Iterable[str], home: str) -> None:
     import subprocess
 
     from claudebox.host import read_host
-    from claudebox.trust.programs import trusted_path
-    from claudebox.trust.reach import reach_of
+    from claudebox.host.programs import trusted_path
+    from claudebox.state.reach import reach_of
 
     host = read_host()
     program = users_program("pager.diff", home) or users_program("core.pager", home) or os.environ.get("PAGER", "")

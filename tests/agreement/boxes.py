@@ -5,7 +5,6 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from claudebox import remembered
 from claudebox.agreement import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
 from claudebox.model import (
     BY_DEFAULT,
@@ -13,6 +12,7 @@ from claudebox.model import (
     HIDE,
     EnvVar,
     Finding,
+    Kernel,
     Login,
     Mount,
     Network,
@@ -25,7 +25,7 @@ from claudebox.model import (
 )
 from claudebox.mounts import arrange
 from claudebox.settings.table import TIERS
-from claudebox.state import Instance, State
+from claudebox.state import Instance, State, memory
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 # Few names, so that paths meet; some are hostile.
@@ -70,11 +70,10 @@ def make(mounts, environment, network, program, found, login) -> Plan:  # type: 
         network=network,
         program=program,
         wrapper=(),
-        seccomp=b"",
-        drop_groups=False,
+        kernel=Kernel(b""),
         findings=found,
         outside=Outside(0, ()),
-        login=login,
+        records=(login,) if login is not None else (),
         state=Instance("/state", "/p"),
     )
 
@@ -91,7 +90,7 @@ plans = st.builds(
 
 
 def read(content: bytes) -> tuple[Agreement, ...]:
-    return read_agreements(remembered.read(content, FORM))
+    return read_agreements(memory.read(content, FORM))
 
 
 def agreed(*answered: Plan) -> tuple[frozenset[str], ...]:

@@ -85,8 +85,10 @@ def test_network_that_reaches_more_is_not_agreed(plan: Plan, other: Network) -> 
 @QUICK
 @given(plans, logins)
 def test_another_login_is_not_agreed(plan: Plan, login: Login | None) -> None:
-    old, new = (one.file if one is not None else "" for one in (plan.login, login))
-    assert bool(news(plan.replace(login=login), plan).login) == (bool(new) and new != old)
+    old, new = (one.file if one is not None else "" for one in (plan.get(Login), login))
+    assert bool(news(plan.replace(records=(login,) if login is not None else ()), plan).login) == (
+        bool(new) and new != old
+    )
 
 
 @QUICK
@@ -104,7 +106,7 @@ def test_less_is_agreed(plan: Plan, data: st.DataObject) -> None:
         environment=plan.environment[: data.draw(st.integers(0, 3))],
         findings=plan.findings[: data.draw(st.integers(0, 3))],
         network=Network("none", "", Origin.of_rule("")),
-        login=None,
+        records=(),
     )
     assert is_agreed(less, plan)
 

@@ -10,8 +10,8 @@ import pytest
 
 from claudebox.agreement import agreement, find_news
 from claudebox.model import Plan
+from claudebox.text import WIDTH, Style, width
 from claudebox.view.audit import news_text
-from claudebox.view.text import WIDTH, Style, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 

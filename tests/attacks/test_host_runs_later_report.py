@@ -237,6 +237,26 @@ def test_what_hooks_run_besides_themselves_is_named(box: Box, account: Account, 
     assert "changed package.json (tools that your commit hooks run obey it)" in heard
 
 
+def test_every_way_to_hooks_and_every_manifest_count(box: Box, account: Account, repository: Path) -> None:
+    """A manager's own files say what its hooks run, and a repository in the project has hooks of its own."""
+    inner = make_repository(account, account.write(repository / "vendor/lib/tox.ini").parent)
+    account.write(inner / ".git/hooks/pre-commit", "#!/bin/sh\n", 0o755)
+    account.write(repository / ".husky/pre-commit", "python3 -m black\n", 0o755)
+    account.write(repository / "lefthook.yml", "pre-commit:\n  jobs:\n    - run: python -m ruff\n")
+    names = (
+        "pyproject.toml",
+        "setup.cfg",
+        "tox.ini",
+        "vendor/lib/tox.ini",
+        "black.py",
+        "ruff.py",
+        "vendor/lib/ruff.py",
+    )
+    box.inside("sh", "-c", f"for one in {' '.join(names)}; do echo x >> $one; done")
+    whole = box.claudebox("--report").stdout
+    assert [name for name in names if f" {name}\n" not in whole] == []
+
+
 # The report is kept.
 
 

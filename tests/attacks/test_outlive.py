@@ -72,7 +72,10 @@ import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli, start
 launch = start.launch
-start.launch = lambda plan: launch(plan.replace(owns_pid_namespace=False))
+def start_weaker(one):
+    one.plan = one.plan.replace(kernel=one.plan.kernel.replace(owns_pid_namespace=False))
+    launch(one)
+start.launch = start_weaker
 cli.main()
 """
 WEAKER = (os.path.realpath(sys.executable), "-I", "-c", WITHOUT_A_NAMESPACE, str(CHECKOUT / "src"))

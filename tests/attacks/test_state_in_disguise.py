@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.problem import FAILED
+from claudebox.errors import FAILED
 from conftest import Box
 
 NESTS = 'import os; [(os.mkdir("d" * 200), os.chdir("d" * 200)) for _ in range(300)]'

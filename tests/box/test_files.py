@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.trust.secret_places import DRAWERS, SECRET_PLACES
+from claudebox.host.secrets import DRAWERS, SECRET_PLACES
 from conftest import Account, Box
 
 TYPE_CHECKING = False

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.digest import sha256
+from claudebox.host.tree import sha256
 from conftest import Account, Box
 from running.needs import needed
 from terminal.pseudoterminal import PLAIN, claudebox_terminal

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CLAUDEBOX, Account, Box
+from conftest import CLAUDEBOX, Account, Box, keepers_of
 from patience import comes_true
 
 pytestmark = [pytest.mark.req("MASK-01"), pytest.mark.attributes]
@@ -238,19 +238,9 @@ def test_flood_of_names_keeps_no_mask_off(box: Box, env: Path, account: Account)
 def test_box_ends_with_its_keeper(box: Box, env: Path, depth: int) -> None:
     """The process that judges, and the one below it that mounts."""
     with running(box, ".env") as inside:
-        found = [child for child in children(inside.process.pid) if children(child) and "bwrap" not in name(child)]
-        keeper = found[0] if depth == 1 else children(found[0])[0]
-        os.kill(keeper, signal.SIGKILL)
+        os.kill(keepers_of(inside.process.pid)[depth - 1], signal.SIGKILL)
         assert inside.process.wait(30) == 125
         assert "the process that keeps masks on was ended" in inside.errors.read_text()
-
-
-def children(pid: int) -> list[int]:
-    return list(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-
-
-def name(pid: int) -> str:
-    return Path(f"/proc/{pid}/comm").read_text()
 
 
 def test_two_boxes_of_a_project(box: Box, env: Path) -> None:

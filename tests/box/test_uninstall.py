@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import instances
-from claudebox.instances import uses
+from claudebox.commands import instances
+from claudebox.commands.instances import uses
 from claudebox.state import State
 from conftest import CLAUDEBOX, Account, git
 from patience import comes_true

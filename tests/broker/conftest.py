@@ -20,7 +20,7 @@ from claudebox.features.broker.server.exchange import Session
 from claudebox.features.broker.server.run import serve
 from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
 from claudebox.features.broker.server.usage import Allowance, Journal, Meter
-from claudebox.journal import read_journal
+from claudebox.state.journal import read_journal
 from conftest import Box
 from running.needs import needed
 

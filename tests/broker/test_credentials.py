@@ -29,7 +29,7 @@ from claudebox.features.broker.server.credentials import (
     Unavailable,
 )
 from claudebox.features.broker.server.upstream import Upstream, read_address, trust
-from claudebox.login import Busy, Lock, Locks, Tokens
+from claudebox.state.login import Busy, Lock, Locks, Tokens
 from patience import PATIENCE, comes_true
 
 HOUR = 3600.0
@@ -147,7 +147,7 @@ def test_lock_of_a_dead_process_is_taken_over(login: Login, issuer: Issuer, name
 
 
 def test_lock_is_kept_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.login.HEARTBEAT_SECONDS", 0.05)
+    monkeypatch.setattr("claudebox.state.login.HEARTBEAT_SECONDS", 0.05)
     lock = tmp_path / "lock"
     with Locks(Lock(str(lock), 10), stays_fresh=True):
         os.utime(lock, (0, 0))

@@ -19,7 +19,7 @@ from claudebox.features.broker.server.credentials import Subscription, Unavailab
 from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
 from claudebox.features.broker.server.upstream import Proxy
 from claudebox.features.broker.server.usage import Allowance
-from claudebox.login import Tokens
+from claudebox.state.login import Tokens
 from patience import PATIENCE, comes_true
 from reference import FIELDS
 

@@ -8,6 +8,7 @@ import pytest
 
 from broker.standin import Server, hello
 from claudebox.features.broker.forwarder import CODE
+from claudebox.model import Broker
 from conftest import Box
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -46,6 +47,7 @@ def machine_with(root: Path, version: str) -> Machine:
 @pytest.mark.parametrize("version", ["2.0.76", "2.1.325", "x"])
 def test_every_version_gets_a_port_that_leads_to_the_socket(tmp_path: Path, version: str) -> None:
     plan = machine_with(tmp_path, version).plan("--auth", "broker")
-    assert plan.broker is not None
-    assert plan.wrapper[-3:] == ("-c", CODE, f"{plan.broker.place}/api.sock")
+    broker = plan.get(Broker)
+    assert broker is not None
+    assert plan.wrapper[-3:] == ("-c", CODE, f"{broker.place}/api.sock")
     assert "ANTHROPIC_UNIX_SOCKET" not in {variable.name for variable in plan.environment}

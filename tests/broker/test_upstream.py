@@ -14,6 +14,7 @@ import pytest
 
 from broker.conftest import KEY, Start
 from broker.standin import Certificates, Server, hello, make_certificates
+from claudebox.errors import Problem
 from claudebox.features.broker.server.upstream import (
     Address,
     Proxy,
@@ -23,7 +24,6 @@ from claudebox.features.broker.server.upstream import (
     read_address,
     trust,
 )
-from claudebox.problem import Problem
 
 API = Address("api.example", 443, is_tls=True)
 

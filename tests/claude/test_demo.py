@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.demo import HOME_FILES, STEPS, VARIABLES
+from claudebox.commands.demo import HOME_FILES, STEPS, VARIABLES
 from conftest import CLAUDEBOX, Account
 from terminal.pseudoterminal import ROWS, terminal
 
@@ -19,8 +19,8 @@ SOURCE = str(Path(__file__).parent.parent.parent / "src")
 LEAKY = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from claudebox import demo
-from claudebox.demo import build_stage
+from claudebox.commands import demo
+from claudebox.commands.demo import build_stage
 def leaky(*arguments):
     stage = build_stage(*arguments)
     with open(stage.project + "/leak", "w") as file:
@@ -33,7 +33,7 @@ sys.exit(demo.run_demo(None))
 LAZY = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from claudebox import demo
+from claudebox.commands import demo
 demo.own_command = lambda: ["/bin/true"]
 sys.exit(demo.run_demo(None))
 """

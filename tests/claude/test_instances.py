@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from claude.session import Talk, broke, fingerprint
-from claudebox.instances import Listed, Size, find_instances, find_others, listing, overview
+from claudebox.commands.instances import Listed, Size, find_instances, find_others, listing, overview
 from claudebox.state import Instance, State
-from claudebox.view.text import style_for
+from claudebox.text import style_for
 from conftest import Account
 from terminal.pseudoterminal import claudebox_terminal
 

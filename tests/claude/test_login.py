@@ -19,9 +19,9 @@ import pytest
 
 from claude.session import ANSWER, Talk, broke, load
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
-from claudebox.login import FIELDS
 from claudebox.model import Login
 from claudebox.state import State
+from claudebox.state.login import FIELDS
 from conftest import CLAUDEBOX, Account
 from patience import PATIENCE, comes_true
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import doctor
+from claudebox.commands import check
 from claudebox.settings.words import parse
 
 
@@ -16,9 +16,9 @@ def test_check_and_version_work_beside_a_broken_project_file(
 ) -> None:
     (tmp_path / ".claudebox.toml").write_text("network = lan\n")
     monkeypatch.chdir(tmp_path)
-    assert doctor.show_check(parse(["--check"])) == 1
+    assert check.show_check(parse(["--check"])) == 1
     text = capfd.readouterr().out
     assert "FAIL  settings" in text
     assert ".claudebox.toml:1" in text
-    assert doctor.show_versions(parse(["--version"])) == 0
+    assert check.show_versions(parse(["--version"])) == 0
     assert capfd.readouterr().out.startswith("claudebox ")

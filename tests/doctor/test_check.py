@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.doctor import report_json, report_text
-from claudebox.host.distribution import install_command
+from claudebox.commands.check import report_json, report_text
+from claudebox.host.system import install_command
 from claudebox.host.tree import Tree
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, explain
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.text import WIDTH, Style, width
 from conftest import CHECKOUT, Account, Box
 from golden import Golden
 from shapes import HEAD, either, faults

@@ -5,23 +5,25 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from claudebox.doctor import report_text
-from claudebox.features.network import check as uplink
+from claudebox.commands.check import report_text
+from claudebox.errors import Problem
+from claudebox.features.network import diagnosis
 from claudebox.features.network.uplink import OPEN_FOR_GOOD, OPEN_NOW, TUN
 from claudebox.host.tree import Tree
-from claudebox.problem import Problem
 from claudebox.process import trial
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, Outcome, version_number
 from claudebox.settings.gather import from_options, merge
-from claudebox.settings.values import Settings
 from claudebox.settings.words import parse
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
@@ -96,7 +98,7 @@ def test_kernel_without_nf_tables(box: Box, account: Account) -> None:
     row = check(box, nft=nft)["network inet"]
     assert row["state"] == "note"
     assert row["measured"] == f"the network's filter cannot be loaded: {message}"
-    assert row["fix"] == [uplink.MODULES if account.uid else uplink.MODULES.removeprefix("sudo ")]
+    assert row["fix"] == [diagnosis.MODULES if account.uid else diagnosis.MODULES.removeprefix("sudo ")]
 
 
 @pytest.mark.req("UX-05", "NET-01", "FAIL-01")
@@ -306,7 +308,7 @@ def screen_rows(name: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[
 
     monkeypatch.setattr(trial, "run_in_namespaces", try_it)
     monkeypatch.setattr(trial, "program_version", {"/usr/bin/pasta": trial.NO_VERSION, "/usr/sbin/nft": "1.0.6"}.get)
-    return uplink.uplink_rows(machine.host(), merge(from_options(parse(list(words)).said)))
+    return diagnosis.check(machine.host(), merge(from_options(parse(list(words)).said)))
 
 
 @pytest.mark.req("UX-05", "NET-02", "FAIL-01")
@@ -340,22 +342,33 @@ def test_every_golden_text_is_used(golden: Golden) -> None:
 # Small things
 
 
+def raises(error: Exception) -> list[str]:
+    raise error
+
+
+def wait() -> list[str]:
+    time.sleep(5)
+    return []
+
+
 @pytest.mark.req("UX-05")
 @pytest.mark.parametrize(
-    ("outcome", "reason"),
+    ("work", "reason"),
     [
-        (Outcome(1, "", "Traceback …\nImportError: no socket\n"), "ImportError: no socket"),
-        (Outcome(-9, "", ""), "exit status -9"),
-        (Outcome(-1, "", "timed out after 20 seconds"), "timed out after 20 seconds"),
+        (lambda: raises(OSError("no socket")), "the trial failed: no socket"),
+        (lambda: raises(Problem("no filter")), "no filter"),
+        (lambda: raises(ValueError()), "the trial failed without a word"),
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "the trial failed without a word"),
+        (wait, "the trial failed without a word"),
     ],
 )
 def test_trial_that_fails_by_itself_is_no_success(
-    outcome: Outcome, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    work: Callable[[], list[str]], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    machine = Machine(tmp_path).plant(PROGRAMS).plant(EVERYONE.read_text())
-    monkeypatch.setattr(trial, "run", lambda *_, **__: outcome)
-    row = uplink.uplink_rows(machine.host(), Settings())[-1]
-    assert (row.state, row.measured) == (NOTE, f"the trial failed: {reason}")
+    monkeypatch.setattr(trial, "fork_into_namespaces", os.fork)
+    monkeypatch.setattr(trial, "TRIAL_SECONDS", 1)
+    with pytest.raises(Problem, match=f"^{reason}$"):
+        trial.run_in_namespaces(work)
 
 
 @pytest.mark.req("UX-05")
@@ -376,4 +389,4 @@ def test_number_in_what_a_program_says_about_itself(text: str, number: str) -> N
 
 
 def test_explanation_of_nothing_known_is_empty(tmp_path: Path) -> None:
-    assert uplink.explain(Tree(str(tmp_path)), 1000, "something else") == ("", ())
+    assert diagnosis.explain_failure(Tree(str(tmp_path)), 1000, "something else") == ("", ())

@@ -11,13 +11,13 @@ from typing import TypeAlias
 import pytest
 
 from claudebox import terminal
+from claudebox.errors import Problem
 from claudebox.features.network import act as network
 from claudebox.model import Uplink
-from claudebox.problem import Problem
 from claudebox.process import isolation
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.state import instance_name
-from claudebox.view.text import WIDTH, width
+from claudebox.text import WIDTH, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 

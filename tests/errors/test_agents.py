@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from claudebox import setup
-from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND
+from claudebox.commands import setup
+from claudebox.errors import CANNOT_EXECUTE, FAILED, NOT_FOUND
 from claudebox.settings.words import Request
 from errors.scene import Problems, Scene, with_file
 

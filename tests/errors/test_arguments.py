@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.explain import explain
+from claudebox.commands.explain import explain
+from claudebox.errors import FAILED
 from claudebox.plan import make_plan
-from claudebox.problem import FAILED
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from claudebox.errors import FAILED
 from claudebox.features.broker import act
 from claudebox.features.broker.decide import find_upstream
 from claudebox.features.broker.server.run import make_session
-from claudebox.model import Broker, Origin
-from claudebox.problem import FAILED
+from claudebox.model import Broker, Launch, Origin
 from claudebox.process.companion import Companion, start_beside
 from claudebox.settings.values import EnvWish
 from errors.scene import Problems, Scene, old_kernel
@@ -31,7 +31,7 @@ def broker_tries_itself(scene: Scene, **environ: str) -> None:
 
 def broker_on_old_kernel(scene: Scene) -> None:
     broker = BROKER.replace(sockets=str(scene.machine.root / "broker"))
-    act.beside(old_kernel(scene).machine.plan().replace(broker=broker))
+    act.beside(Launch(old_kernel(scene).machine.plan().having(broker)))
 
 
 def box_without_python(scene: Scene) -> None:
@@ -118,7 +118,7 @@ PROBLEMS: Problems = {
     "broker-address": (lambda scene: broker_tries_itself(scene, ANTHROPIC_BASE_URL="http://gateway.example"), FAILED),
     "broker-proxy": (lambda scene: broker_tries_itself(scene, HTTPS_PROXY="socks5://localhost:1080"), FAILED),
     "broker-certificates": (lambda scene: broker_tries_itself(scene, NODE_EXTRA_CA_CERTS="/nonexistent"), FAILED),
-    "broker-no-socket": (lambda scene: act.beside(scene.machine.plan().replace(broker=BROKER)), FAILED),
+    "broker-no-socket": (lambda scene: act.beside(Launch(scene.machine.plan().having(BROKER))), FAILED),
     "broker-ends": (broker_that_ends_at_once, FAILED),
     "broker-says-why": (broker_that_says_why, FAILED),
     "broker-without-python": (box_without_python, FAILED),

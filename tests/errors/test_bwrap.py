@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from claudebox import launch
-from claudebox.problem import CANNOT_EXECUTE, FAILED
+from claudebox.errors import CANNOT_EXECUTE, FAILED
+from claudebox.model import Launch
 from errors.scene import Problems, Scene, program_from_the_project
 
 
@@ -27,7 +28,7 @@ def bwrap_gone_at_the_last_moment(scene: Scene) -> None:
     # The test's own descriptors and signals have to survive.
     scene.monkeypatch.setattr(launch, "close_all_but", lambda _: None)
     scene.monkeypatch.setattr(launch, "_set_signals", lambda: None)
-    launch.become_bwrap(scene.machine.plan().replace(bwrap="/nonexistent/bwrap"), [], [])
+    launch.become_bwrap(Launch(scene.machine.plan().replace(bwrap="/nonexistent/bwrap")), [], [])
 
 
 PROBLEMS: Problems = {

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-from claudebox import instances, uninstall
+from claudebox.commands import instances, uninstall
+from claudebox.errors import FAILED
 from claudebox.features.caches import act
-from claudebox.problem import FAILED
+from claudebox.model import Launch
 from claudebox.settings.words import parse
 from claudebox.state import Cache, Instance, State
 from errors.scene import Problems, Scene
@@ -22,7 +23,9 @@ def cannot_lie_underneath(scene: Scene) -> None:
     made = scene.machine.root / "cache"
     made.mkdir()
     plan = scene.machine.plan("--run", "true")
-    act.mount(plan.replace(cache=Cache(str(made), str(made), str(made), (("/home/alice/.npm", "npm"),))))
+    launch = Launch(plan.having(Cache(str(made), str(made), str(made), (("/home/alice/.npm", "npm"),))))
+    launch.keep(act.Over(is_ours=True))
+    act.mount(launch)
 
 
 def refused_to_drop(scene: Scene) -> None:

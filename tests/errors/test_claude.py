@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from claudebox.errors import CANNOT_EXECUTE, FAILED, NOT_FOUND
 from claudebox.features.claude import configuration as imported
-from claudebox.problem import CANNOT_EXECUTE, FAILED, NOT_FOUND
 from errors.scene import Problems, Scene, program_from_the_project
 
 

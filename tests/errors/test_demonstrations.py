@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox import cli, demo, prove
-from claudebox.problem import FAILED
-from claudebox.prove import Attempt
+from claudebox import cli
+from claudebox.commands import demo, prove
+from claudebox.commands.prove import Attempt
+from claudebox.errors import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
 

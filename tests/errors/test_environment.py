@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.problem import FAILED
+from claudebox.errors import FAILED
 from errors.scene import Problems, with_project_file
 
 PROBLEMS: Problems = {

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from claudebox.problem import FAILED
+from claudebox.errors import FAILED
 from claudebox.process import isolation
 from errors.scene import Problems, Scene
 
 
 def no_proc_of_its_own(scene: Scene) -> None:
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
-    scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: -1)
+    scene.monkeypatch.setattr(isolation, "c_call", lambda *_: -1)
     isolation._renew_proc()
 
 
@@ -19,18 +19,19 @@ def unknown_architecture(scene: Scene) -> None:
 
 
 def scopes_refused(scene: Scene) -> None:
-    def refuse(number: int, *_: object) -> int:
-        return isolation.SCOPES_SINCE if number == isolation.CREATE_RULESET and _[-1] == isolation.ASK_VERSION else -1
+    def refuse(_: str, number: int, *more: object) -> int:
+        is_asked = number == isolation.CREATE_RULESET and more[-1] == isolation.ASK_VERSION
+        return isolation.SCOPES_SINCE if is_asked else -1
 
-    scene.monkeypatch.setattr(isolation, "c_function", lambda _: refuse)
+    scene.monkeypatch.setattr(isolation, "c_call", refuse)
     isolation.scope_to_box()
 
 
 def keyring_refused(scene: Scene) -> None:
-    def refuse(_: int, what: int, *__: int) -> int:
+    def refuse(_: str, __: int, what: int, *___: int) -> int:
         return -1 if what == isolation.JOIN_SESSION else 1
 
-    scene.monkeypatch.setattr(isolation, "c_function", lambda _: refuse)
+    scene.monkeypatch.setattr(isolation, "c_call", refuse)
     isolation.leave_session_keyring()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from claudebox.errors import FAILED
 from claudebox.features.limits import act as limits
 from claudebox.model import Limits
-from claudebox.problem import FAILED
 from errors.scene import Problems, Scene
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from claudebox.errors import FAILED
 from claudebox.features.login import act
 from claudebox.model import Login
-from claudebox.problem import FAILED
 from claudebox.state import State
 from errors.scene import Problems, Scene, old_kernel
 

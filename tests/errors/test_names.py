@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import FAILED
 from claudebox.features.names import act as names
 from claudebox.features.names import namespace
-from claudebox.problem import FAILED
+from claudebox.model import Launch
 from claudebox.process import isolation
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, old_kernel, with_file
@@ -33,7 +34,7 @@ def process_ended(_: Scene) -> None:
 
 def names_on_old_kernel(scene: Scene) -> None:
     old_kernel(scene.planted("/usr/sbin/nft*"))
-    names.beside(scene.machine.plan("--network", "names"))
+    names.beside(Launch(scene.machine.plan("--network", "names")))
 
 
 PROBLEMS: Problems = {

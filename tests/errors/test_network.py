@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from claudebox.errors import FAILED
 from claudebox.features.network import act as network
-from claudebox.problem import FAILED
 from claudebox.process import isolation
-from claudebox.process.programs import filter_problem
+from claudebox.process.companion import filter_problem
 from errors.scene import Problems, Scene, pasta_ends
 
 
@@ -19,7 +19,7 @@ def without_a_default_route(scene: Scene, *words: str) -> None:
 
 
 def namespace_refused(scene: Scene, *, by_apparmor: bool = False) -> None:
-    scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: -1)
+    scene.monkeypatch.setattr(isolation, "c_call", lambda *_: -1)
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: by_apparmor)
     isolation.enter_network_namespace(())
 
@@ -28,7 +28,7 @@ def namespace_without_a_user(scene: Scene) -> None:
     def refuse(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    scene.monkeypatch.setattr(isolation, "c_function", lambda _: lambda *_: 0)
+    scene.monkeypatch.setattr(isolation, "c_call", lambda *_: 0)
     scene.monkeypatch.setattr(isolation, "write", refuse)
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: True)
     isolation.fork_into_namespaces()

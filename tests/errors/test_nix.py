@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from claudebox import start
+from claudebox.errors import FAILED
+from claudebox.features.nix import NIX
 from claudebox.features.nix import act as asking_nix
 from claudebox.model import Question
-from claudebox.problem import FAILED
 from errors.scene import Problems, Scene
 from hosts.machine import EVERYONE, Machine
 
 
 def box_that_is_never_known(scene: Scene) -> None:
     """What Nix is asked about changes each time."""
-    plan = scene.machine.plan().replace(unknown=(Question("nix", "always the same"),))
+    plan = scene.machine.plan().replace(unknown=(Question(NIX, "always the same"),))
     scene.monkeypatch.setattr(start, "decide", lambda _: plan)
-    scene.monkeypatch.setattr(start, "act", lambda _, __, facts, ___: facts)
+    scene.monkeypatch.setattr(asking_nix, "find_out", lambda facts, _: facts)
     start.plan_until_known(scene.machine.facts())
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from claudebox.errors import FAILED
 from claudebox.features.nix.fetch import fetch_packages
 from claudebox.features.nix.packages import Inquiry
-from claudebox.problem import FAILED
 from claudebox.state import State
 from errors.scene import Problems, Scene
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from claudebox.errors import FAILED
 from claudebox.model import Origin, Port
-from claudebox.problem import FAILED
-from claudebox.process.programs import open_port
+from claudebox.process.companion import open_port
 from errors.scene import Problems, Scene, with_file
 
 

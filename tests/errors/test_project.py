@@ -6,9 +6,9 @@ import errno
 import os
 from collections.abc import Callable
 
+from claudebox.errors import FAILED
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
-from claudebox.problem import FAILED
 from errors.scene import Problems, Scene
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import FAILED
 from claudebox.features.secrets import act, decide, finding, keeper
 from claudebox.host import walk
-from claudebox.problem import FAILED
+from claudebox.model import Launch
+from claudebox.process import isolation
 from errors.scene import Problems, Scene
 
 
@@ -26,7 +28,7 @@ def no_value_in_a_key_file(scene: Scene) -> None:
 def no_place_for_decoys(scene: Scene) -> None:
     plan = scene.planted("~/shop/.env: KEY=hunter2one").machine.plan()
     assert plan.state is not None
-    act.beside(plan.replace(state=plan.state.replace(directory="/proc/self")))
+    act.beside(Launch(plan.replace(state=plan.state.replace(directory="/proc/self"))))
 
 
 def reveal_through_a_link(scene: Scene) -> None:
@@ -57,19 +59,21 @@ def keeping(scene: Scene) -> act.Keeping:
 
 
 def no_inotify(scene: Scene) -> None:
-    scene.monkeypatch.setattr(keeper, "c_function", lambda _: None)
+    scene.monkeypatch.setattr(keeper, "c_call", lambda *_: -1)
     keeper.Hand(keeping(scene))
 
 
 def no_watch(scene: Scene) -> None:
     hand = keeper.Hand(keeping(scene).replace(project="/tmp"))
-    hand.add_watch = lambda *_: -1
+    call = isolation.c_call
+    refusing = lambda name, *words: -1 if name == "inotify_add_watch" else call(name, *words)  # noqa: E731
+    scene.monkeypatch.setattr(keeper, "c_call", refusing)
     hand.watch("/tmp")
 
 
 def no_way_into_the_box(scene: Scene) -> None:
     hand = keeper.Hand(keeping(scene))
-    scene.monkeypatch.setattr(keeper, "c_function", lambda _: None)
+    scene.monkeypatch.setattr(keeper, "c_call", lambda *_: -1)
     hand.enter("/proc/self/ns/mnt")
 
 
@@ -77,7 +81,7 @@ def no_mask(scene: Scene) -> None:
     hand = keeper.Hand(keeping(scene))
     hand.decoys = os.open(scene.machine.root, os.O_PATH)
     (scene.machine.root / "0").touch()
-    scene.monkeypatch.setattr(keeper, "call", lambda *_: -1)
+    scene.monkeypatch.setattr(keeper, "c_call", lambda *_: -1)
     scene.monkeypatch.setattr(hand, "shown_in", lambda _: [hand.decoys])
     (scene.machine.root / ".env").touch()
     hand.cover("/home/.env", 0)
@@ -87,7 +91,9 @@ def keeper_says(scene: Scene, said: bytes) -> None:
     plan = scene.planted("~/shop/.env: KEY=hunter2one").machine.plan()
     scene.monkeypatch.setattr(os, "write", lambda *_: 0)
     scene.monkeypatch.setattr(os, "read", lambda *_: said)
-    act.made(plan, "/proc/1/root")
+    launch = Launch(plan)
+    launch.keep(act.Kept("/", 2))
+    act.made(launch, "/proc/1/root")
 
 
 def keeper_ended(scene: Scene) -> None:

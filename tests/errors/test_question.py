@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from claudebox import asking, start
-from claudebox.problem import FAILED
+from claudebox.errors import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from claudebox import files, showing
+from claudebox import files
 from claudebox.commands import review as reviewing
+from claudebox.commands import show
+from claudebox.errors import FAILED
 from claudebox.model import BY_DEFAULT, Covered, Origin, Review
 from claudebox.overlay import landing, mounting, review, store
 from claudebox.overlay.changes import Baseline
 from claudebox.overlay.history import Carried
 from claudebox.overlay.landing import land, recover
 from claudebox.overlay.store import Layer
-from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
 from unit.overlay.world import World, make_world
@@ -94,8 +95,8 @@ def fail_for_want_of_room(*_: object) -> None:
 
 
 def dry_run(scene: Scene) -> None:
-    scene.monkeypatch.setattr(showing, "read_host", lambda: scene.machine.host())
-    showing.show_dry_run(parse(["--dry-run", "--review", "--run", "true"]))
+    scene.monkeypatch.setattr(show, "read_host", lambda: scene.machine.host())
+    show.show_dry_run(parse(["--dry-run", "--review", "--run", "true"]))
 
 
 def review_of(path: str, origin: Origin) -> Review:

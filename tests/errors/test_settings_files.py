@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.problem import FAILED
+from claudebox.errors import FAILED
 from claudebox.settings.values import PROJECT_FILE
 from errors.scene import Problems, Scene, with_file, with_project_file
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import os
 
-from claudebox import instances
+from claudebox.commands import instances
+from claudebox.errors import FAILED
 from claudebox.files import prepare
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation
-from claudebox.problem import FAILED
 from claudebox.settings.words import parse
 from claudebox.state import Instance
 from errors.scene import STATE_OF_SHOP, Problems, Scene

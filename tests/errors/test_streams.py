@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from claudebox import terminal
+from claudebox.errors import FAILED, Problem
 from claudebox.launch import keeper, launch, relay
-from claudebox.problem import FAILED, Problem
+from claudebox.model import Launch
 from claudebox.process import isolation
 from errors.scene import Problems, Scene
 
@@ -31,12 +32,12 @@ def in_its_place(stream: int, descriptor: int) -> Iterator[None]:
 
 def directory_as_standard_input(scene: Scene) -> None:
     with in_its_place(0, os.open("/", os.O_RDONLY)):
-        launch(scene.machine.plan())
+        launch(Launch(scene.machine.plan()))
 
 
 def standard_input_cannot_be_read(scene: Scene) -> None:
     with in_its_place(0, os.open(scene.machine.root / "file", os.O_WRONLY | os.O_CREAT)):
-        launch(scene.machine.plan())
+        launch(Launch(scene.machine.plan()))
 
 
 def standard_output_closed(scene: Scene) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from claudebox.explain import explain
+from claudebox.commands.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan
 from claudebox.plan import make_plan

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
-from claudebox.problem import Problem
-from claudebox.view.explanation import HIDDEN, IN, MADE, OTHER, OUT, Answer
+from claudebox.view.explanation import Answer
 from explain.asking import Asked, ask
 
 TYPE_CHECKING = False
@@ -138,16 +138,16 @@ def disagreement(answer: Answer, path: str, probed: Probed) -> str:
     """How an answer about a path differs from what was found; "" if it does not."""
     look = probed.looks[path]
     on_host = identity(path)
-    if answer.state == IN:
+    if answer.state == Answer.IN:
         shown = probed.looks[answer.place]
         return "" if shown is not None and shown[:2] == (on_host, answer.access) else f"found {shown} not {on_host}"
     if on_host in probed.found and not path.startswith(("/usr", "/bin", "/dev")):
         return "it can be found"
-    if answer.state in (OTHER, MADE):
+    if answer.state in (Answer.OTHER, Answer.MADE):
         return "" if look is not None and look[1] == answer.access and on_host != look[0] else f"found {look}"
-    if answer.state == HIDDEN:
+    if answer.state == Answer.HIDDEN:
         return "" if look is None or look[2] else f"found {look}"
-    return "" if answer.state == OUT and look is None else f"found {look}"
+    return "" if answer.state == Answer.OUT and look is None else f"found {look}"
 
 
 @pytest.mark.req("SAND-02", "SAND-04", "EXT-02", "ENV-01")
@@ -165,11 +165,12 @@ def test_what_is_said_of_files_and_variables_is_what_is_found(box: Box, places: 
     wrong = {
         thing: (answer.verdict, why)
         for thing, answer in answers.items()
-        if not (thing.startswith("/dev/") and answer.state == MADE) and (why := disagreement(answer, thing, probed))
+        if not (thing.startswith("/dev/") and answer.state == Answer.MADE)
+        and (why := disagreement(answer, thing, probed))
     }
     assert (wrong, words) == ({}, words)
     names = [*NAMES, *OWN_NAMES]
-    said = {name: asked.answer(f"${name}").state == IN for name in names}
+    said = {name: asked.answer(f"${name}").state == Answer.IN for name in names}
     assert said == {name: name in probed.environ for name in names}
 
 
@@ -180,7 +181,7 @@ def test_options_that_are_proposed_do_what_they_promise(box: Box, places: list[P
         for change in asked.answer(place).changes:
             if change.option[:1] in (("--mount-ro",), ("--mount-rw",)) and os.path.exists(place):
                 answer = ask_box(box, change.option, {}).answer(place)
-                assert (answer.state, answer.access) == (IN, change.option[0][-2:]), (change.option, answer)
+                assert (answer.state, answer.access) == (Answer.IN, change.option[0][-2:]), (change.option, answer)
 
 
 @pytest.mark.req("FAIL-01")
@@ -188,6 +189,6 @@ def test_command_answers_and_starts_nothing(box: Box) -> None:
     inside = box.claudebox("--explain", "README.md", *RUN)
     assert (inside.returncode, inside.stdout.splitlines()[0]) == (0, "~/src/shop/README.md: in, writable")
     outside = json.loads(box.claudebox("--json", "--explain", "/boot", *RUN).stdout)
-    assert [answer["state"] for answer in outside["answers"]] == [OUT]
+    assert [answer["state"] for answer in outside["answers"]] == [Answer.OUT]
     nothing = box.claudebox("--explain", "", *RUN)
     assert (nothing.returncode, nothing.stdout) == (125, "")

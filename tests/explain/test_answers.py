@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.problem import FAILED, Problem
+from claudebox.errors import FAILED, Problem
+from claudebox.text import WIDTH, Style, escape, width
 from claudebox.view.explanation import Explanation, explanation_json, explanation_text
-from claudebox.view.text import WIDTH, Style, escape, width
 from explain.asking import Asked, ask
 from golden import Golden, difference
 from hosts.machine import EVERYONE, TREES, Machine

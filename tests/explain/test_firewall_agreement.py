@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.ranges import PRIVATE4, PRIVATE6, translated
-from claudebox.view.explanation import OUT
+from claudebox.host.network import PRIVATE4, PRIVATE6, translated
+from claudebox.view.explanation import Answer
 from explain.asking import Asked, ask
 from hosts.machine import EVERYONE, HOME_NETWORK, TREES, Machine
 from patience import PATIENCE
@@ -110,7 +110,10 @@ def test_what_is_said_of_addresses_is_what_the_filter_does(tmp_path: Path, optio
     machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
     asked = ask(machine.host(), *options)
     pairs = [(host, port) for host in dict.fromkeys(targets()) for port in (53, 443)]
-    said = [asked.answer(f"[{host}]:{port}" if ":" in host else f"{host}:{port}").state != OUT for host, port in pairs]
+    said = [
+        asked.answer(f"[{host}]:{port}" if ":" in host else f"{host}:{port}").state != Answer.OUT
+        for host, port in pairs
+    ]
     done = sent(asked, pairs)
     assert {pair: went for pair, went, expected in zip(pairs, done, said, strict=True) if went != expected} == {}
     assert (True in done, False in done) == (True, True)

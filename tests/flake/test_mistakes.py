@@ -10,9 +10,10 @@ from flake.machine import SYSTEM, Flake
 PACKAGE = "nix/package.nix"
 # Everything of the source but one module that no start needs.
 ALL_BUT_THE_DEMO = "\n".join(
-    f"      ../src/claudebox/{path.name}"
-    for path in sorted((CHECKOUT / "src/claudebox").iterdir())
-    if path.name not in ("__pycache__", "demo.py")
+    f"      ../{path.relative_to(CHECKOUT)}"
+    for room in ("src/claudebox", "src/claudebox/commands")
+    for path in sorted((CHECKOUT / room).iterdir())
+    if path.name not in ("__pycache__", "commands", "demo.py")
 )
 MISTAKES = {
     "a tool missing from PATH": (PACKAGE, "    ripgrep\n", "", "not on PATH: ['rg']"),
@@ -22,7 +23,7 @@ MISTAKES = {
     "a program misspelt": (PACKAGE, '"pasta"', '"paste"', "not a program"),
     "a program forgotten": (PACKAGE, '    nft = lib.getExe\' nftables "nft";\n', "", "PROGRAMS: "),
     "certificates elsewhere": (PACKAGE, "ca-bundle.crt", "bundle.crt", "bundle.crt"),
-    "a module left out": (PACKAGE, "      ../src\n", f"{ALL_BUT_THE_DEMO}\n", "not in the package: ['demo"),
+    "a module left out": (PACKAGE, "      ../src\n", f"{ALL_BUT_THE_DEMO}\n", "not in the package: ['commands/demo"),
     "the command left out": (PACKAGE, "      ../bin\n", "", "bin/claudebox"),
     "another version": (PACKAGE, "inherit version;", 'version = "9.9.9";', "claudebox-9.9.9"),
     "nothing pinned": (PACKAGE, "cat ${pinned} > src/claudebox/host/pinned.py", "true", "PROGRAMS: {}"),

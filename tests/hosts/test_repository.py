@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.repository import Repository, find_repository, find_submodules
+from claudebox.host.git import Repository, find_repository, find_submodules
 from claudebox.host.tree import Tree
 from hosts.machine import plant
 

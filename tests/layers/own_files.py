@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from hosts.machine import EVERYONE, TREES, Machine
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from claudebox.asking import wishes_text
+from claudebox.errors import Problem
 from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.problem import Problem
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.project_file import note_decision
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
-from claudebox.view.text import Style
+from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 
 WISHES = """\

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.model import RW, Origin, Plan
 from claudebox.plan import make_plan
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse

@@ -14,7 +14,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from tools.shared_files import CONFIG_SCHEMA, PROJECT_SCHEMA, schema, shared_files
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from claudebox.settings.contents import said_in
 from claudebox.settings.documents import parse
 from claudebox.settings.table import BY_KEY, SETTINGS, Setting

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.problem import FAILED, NOT_FOUND
+from claudebox.errors import FAILED, NOT_FOUND
 from claudebox.settings.table import LIST, SETTINGS, VALUE, Setting
 from claudebox.settings.types import Mounted, PortNumber, Variables
 from hosts.machine import Machine

@@ -194,7 +194,7 @@ def test_repetition_is_found_where_the_parser_finds_one(statements: list[str]) -
 
 
 def value_of(content: bytes, *, is_json: bool) -> dict[str, Any] | None:
-    from claudebox.problem import Problem
+    from claudebox.errors import Problem
 
     try:
         return parse(content, "f", is_json=is_json).value

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox import terminal
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from claudebox.settings.contents import describe, said_in
 from claudebox.settings.documents import parse
 from claudebox.settings.values import Statement
-from claudebox.view.text import WIDTH, width
+from claudebox.text import WIDTH, width
 
 QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}

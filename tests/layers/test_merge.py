@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Origin, Plan, Port
+from claudebox.errors import Problem
+from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Login, Origin, Plan, Port
 from claudebox.mounts import find_holder
 from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather, merge
 from claudebox.settings.table import BY_KEY, BY_NAME, TIERS, VALUE
 from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Word
@@ -98,7 +98,7 @@ def entering(plan: Plan) -> set[tuple[str, ...]]:
     files = {(mount.kind, mount.path, mount.source) for mount in plan.mounts if mount.kind in FROM_HOST}
     named = {("variable", variable.name, variable.value) for variable in plan.environment}
     reach = {("tier", tier) for tier in TIERS[TIERS.index(plan.network.tier) :]}
-    return {*files, *named, *reach, *({("login", plan.login.place)} if plan.login else ())}
+    return {*files, *named, *reach, *({("login", login.place)} if (login := plan.get(Login)) else ())}
 
 
 @pytest.mark.req("EXT-01", "EXT-03")
@@ -255,9 +255,9 @@ def test_project_file_by_itself_adds_nothing(machine: Machine, keys: dict[str, s
     made_by_tier = {"/etc/resolv.conf", "/etc/hosts"}
     new = {one for one in entering(after) - entering(before) if one[1] not in made_by_tier}
     assert new <= {(RO, itself, itself)}
-    assert (after.bwrap, after.program, after.wrapper, after.seccomp) == (
+    assert (after.bwrap, after.program, after.wrapper, after.kernel) == (
         *(before.bwrap, before.program),
-        *(before.wrapper, before.seccomp),
+        *(before.wrapper, before.kernel),
     )
     assert TIERS.index(after.network.tier) >= TIERS.index(before.network.tier)
     assert set(after.network.published) <= set(before.network.published)

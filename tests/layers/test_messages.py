@@ -11,11 +11,11 @@ import pytest
 
 import claudebox
 from claudebox import terminal
-from claudebox.problem import FAILED, Problem
+from claudebox.errors import FAILED, Problem
 from claudebox.settings import documents
 from claudebox.settings.contents import Place, describe, said_in
 from claudebox.settings.documents import LARGEST_FILE_BYTES, parse
-from claudebox.view.text import WIDTH, width
+from claudebox.text import WIDTH, width
 from golden import Golden
 from syntax import nodes
 

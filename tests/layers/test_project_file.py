@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from claudebox import asking
-from claudebox.model import COVER, HIDE
+from claudebox.errors import Problem
+from claudebox.model import COVER, HIDE, Login
 from claudebox.plan import make_plan
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
@@ -60,7 +60,7 @@ def test_option_goes_over_the_project(machine: Machine) -> None:
 def test_login_is_only_taken_away(machine: Machine, users: str, projects: str) -> None:
     own_config(machine, f'auth = "{users}"')
     says(machine, f'auth = "{projects}"')
-    assert machine.plan().login is None
+    assert machine.plan().get(Login) is None
 
 
 @pytest.mark.req("EXT-01", "SEC-01")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.remembered import write
 from claudebox.settings.gather import gather
 from claudebox.settings.project_file import FORM, MOST_DECISIONS, decisions
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import parse
+from claudebox.state.memory import write
 from hosts.machine import Machine
 from layers.project_file import (
     DECISIONS,

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.model import RO, RW, Origin, Port
-from claudebox.problem import Problem
 from claudebox.settings.contents import describe, said_in
 from claudebox.settings.documents import parse
 from claudebox.settings.table import BY_KEY

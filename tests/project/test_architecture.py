@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.facts import Contribution, Draft
-from claudebox.model import Plan, Step
-from syntax import nodes, parsed
+from syntax import nodes
 
 pytestmark = pytest.mark.xdist_group("source")  # parsed once, and not by each worker
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -26,7 +25,7 @@ ABOVE = {
     "features": {"plan", "launch", "start", "explain", "cli"},
     "view": {"plan", "launch", "process", "start", "explain", "cli"},
     "launch": {"plan", "start", "explain", "cli", "settings"},
-    "layers": {"plan", "launch", "start", "explain", "cli", "features", "view", "settings"},
+    "overlay": {"plan", "launch", "start", "commands", "cli", "facts", "features", "view"},
     "settings": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process"},
     "host": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process", "settings", "state"},
 }
@@ -120,43 +119,8 @@ def test_host_only_reads() -> None:
             assert "subprocess" not in imports(path), module
 
 
-def test_every_step_has_somebody_who_does_it() -> None:
-    """A Step names a feature and a moment: `act.py` of that feature has a function for it."""
-    steps = [
-        (node.args[0], node.args[1])
-        for module, path in MODULES.items()
-        for node in nodes(path)
-        if feature_of(module) and isinstance(node, ast.Call) and ast.unparse(node.func) == "Step"
-    ]
-    assert len(steps) > 10
-    for moment, feature in steps:
-        assert isinstance(moment, ast.Attribute)
-        assert isinstance(feature, ast.Constant)
-        assert isinstance(feature.value, str)
-        body = parsed(MODULES[f"features.{feature.value}.act"]).body
-        functions = [one.name for one in body if isinstance(one, ast.FunctionDef)]
-        assert getattr(Step, moment.attr) in functions, feature.value
-
-
 def test_draft_collects_every_field_of_a_contribution() -> None:
     assert set(vars(Draft())) == set(Contribution._fields)
-
-
-def test_each_field_of_the_plan_is_decided_by_one_feature() -> None:
-    """Features name the fields of the Plan that they decide: (("network", network),)."""
-    decided = [
-        (name.value, feature_of(module))
-        for module, path in MODULES.items()
-        for node in nodes(path)
-        if feature_of(module) and isinstance(node, ast.keyword) and node.arg == "decided"
-        for pair in ast.walk(node.value)
-        if isinstance(pair, ast.Tuple) and len(pair.elts) == 2 and isinstance(name := pair.elts[0], ast.Constant)
-    ]
-    assert {name for name, _ in decided} <= set(Plan._fields)
-    by_field = {name: {feature for other, feature in decided if other == name} for name, _ in decided}
-    # A command or a shell is nobody's but the box's own; Claude and other agents know how they are started.
-    several = {name: owners for name, owners in by_field.items() if len(owners) > 1}
-    assert several == {"program": {"claude", "agents", "system"}}
 
 
 # What a start loads of Python, beyond what the bare interpreter does: each of the others (typing, re, json, subprocess,
@@ -178,6 +142,7 @@ OF_PYTHON = {
     *("itertools", "_sha2", "_sha256", "_ctypes", "__future__"),
     *("fcntl", "select", "_socket"),  # for the process that keeps masks on
 }
+LAYERS = tuple(f"claudebox.overlay.{name}" for name in ("changes", "landing", "machine", "mounting", "review", "store"))
 # A machine where bwrap may not work is tried before, and one with a Nix store has more to look at: not measured here.
 # What is called is noted from the beginning, so that a module that is loaded for nothing shows.
 LAUNCHER = """
@@ -231,4 +196,4 @@ def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     unused = [name for name, use in ours.items() if use == "unused"]
     assert not unused, unused
     # Nothing here can be a layer.
-    assert not {name for name in ours if name.startswith(("claudebox.features.review", "claudebox.overlay."))}
+    assert not {name for name in ours if name.startswith(LAYERS)}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.view.text import WIDTH, width
+from claudebox.text import WIDTH, width
 from conftest import Account, Box
 
 # One looks for what the others leave behind.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box
+from conftest import CLAUDEBOX, Account, Box, keepers_of
 from patience import comes_true
 
 pytestmark = [pytest.mark.req("SEC-01", "MASK-01"), pytest.mark.attributes]
@@ -103,6 +106,34 @@ def test_what_the_host_makes_or_saves_is_never_seen(box: Box, env: Path, project
         done = running.result()
     assert done.stdout == "seen:\n", done.stderr
     assert (project / ".env.local").read_text() == ENV, "what both have made is a conflict"
+
+
+# Looks at a file for the first time when it is there: what was looked for before, the kernel knows as missing.
+LOOKS_LATER = """
+touch ready; until test -s go; do sleep 0.02; done
+cat .env .env.local app/.env app/.env.production later/.netrc .netrc; true
+"""
+
+
+@pytest.mark.parametrize("options", [REVIEW, ("--review", "off")], ids=["review", "direct"])
+def test_what_the_host_makes_is_never_seen_even_if_nobody_masks_it(
+    box: Box, env: Path, project: Path, account: Account, options: tuple[str, ...]
+) -> None:
+    """The process that masks again is stopped, so that the gap lasts: in a layer there is none all the same."""
+    go = account.write(project / "go")
+    words = (CLAUDEBOX, "--yes", "--quiet", *options, "--run", "sh", "-c", LOOKS_LATER)
+    with account.running(*words, cwd=project, stdout=subprocess.PIPE) as process:
+        layer = ".claudebox/instances/*/layers/1/upper/ready"
+        assert comes_true(lambda: (project / "ready").exists() or bool(list(account.home.glob(layer))))
+        _, keeper = keepers_of(process.pid)
+        os.kill(keeper, signal.SIGSTOP)
+        for file in (".env", ".env.local", "app/.env", "app/.env.production", ".netrc"):
+            account.write(project / "new", ENV).rename(project / file)
+        go.write_text("x\n")
+        assert process.stdout is not None
+        shown = process.stdout.read()
+        os.kill(keeper, signal.SIGCONT)
+    assert ("DB_PASSWORD=" in shown, CANARY in shown) == (True, options != REVIEW)
 
 
 @pytest.mark.parametrize("left", ["edited", "deleted", "link", "directory", "parent deleted", "parent replaced"])

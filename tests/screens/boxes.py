@@ -7,8 +7,8 @@ from pathlib import Path
 
 from claudebox.features.nix.packages import FORM, find_meaning, record_lines
 from claudebox.model import Plan
-from claudebox.remembered import write
 from claudebox.state import State
+from claudebox.state.memory import write
 from hosts.machine import EVERYONE, TREES, Machine
 
 TOKEN = "ghp_" + "a1" * 18

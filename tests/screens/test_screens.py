@@ -12,18 +12,18 @@ import pytest
 
 from claudebox import asking, cli, start
 from claudebox.agreement import find_news
+from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
 from claudebox.model import Finding, Plan
-from claudebox.problem import Problem
 from claudebox.settings.table import BY_OPTION
 from claudebox.settings.words import parse
+from claudebox.text import WIDTH, Style, escape, width
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit, news_text
 from claudebox.view.first_screen import first_screen
 from claudebox.view.help import whole_help
 from claudebox.view.sandbox import sandbox_md
 from claudebox.view.shell import shell_command
-from claudebox.view.text import WIDTH, Style, escape, width
 from golden import Golden, difference
 from hosts.machine import Machine
 from screens.boxes import SCREENS, TOKEN, debian, flagged

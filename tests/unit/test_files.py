@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.files import prepare
 from claudebox.model import Preparation
-from claudebox.problem import Problem
 
 pytestmark = pytest.mark.req("SAND-09")
 

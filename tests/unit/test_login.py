@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from claudebox import login
-from claudebox.login import STORAGE_STALE_SECONDS, Busy, Lock, Locks, storage_lock
+from claudebox.state import login
+from claudebox.state.login import STORAGE_STALE_SECONDS, Busy, Lock, Locks, storage_lock
 
 TOKENS = login.Tokens("access", "refresh", 2_000_000_000.0, ("user:inference",))
 MCP = {"mcpOAuth": {"tea|1": {"accessToken": "of an MCP server"}}}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import prove
-from claudebox.prove.canaries import Canaries
+from claudebox.commands import prove
+from claudebox.commands.prove.canaries import Canaries
 
 
 def test_probe_that_is_silent_about_an_attack_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import claudebox
 from claudebox import state
+from claudebox.errors import Problem
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.words import parse
 from claudebox.state import SHOWN, Below, Instance, State, find_state
@@ -114,4 +114,4 @@ def test_nobody_else_spells_the_directory() -> None:
         for text in texts(path)
         if ".claudebox/" in text or text.endswith(".claudebox")
     }
-    assert spelled == {"state.py", "view/help.py"}  # help is read as it is written
+    assert spelled == {"paths.py", "view/help.py"}  # help is read as it is written

@@ -12,15 +12,15 @@ from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.table import IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
-from claudebox.overlay.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
-from claudebox.trust.secret_places import SECRET_PLACES
-from claudebox.trust.secret_values import (
+from claudebox.host.secrets import (
     PASS_WORDS,
+    SECRET_PLACES,
     STRONG_WORDS,
     TOKEN_PREFIXES,
     WEAK_WORDS,
 )
-from claudebox.trust.variables import KINDS, LEADING, ROUTE_OF, STAYS
+from claudebox.host.variables import KINDS, LEADING, ROUTE_OF, STAYS
+from claudebox.overlay.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

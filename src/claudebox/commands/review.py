@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 
+from claudebox.commands.instances import measure
+from claudebox.errors import Declined, Problem
 from claudebox.host import Host, read_host
-from claudebox.host.git.repository import find_repository
-from claudebox.instances import measure
+from claudebox.host.git import find_repository
 from claudebox.launch import launch
-from claudebox.model import RW, Mount, Origin, Plan, Step
+from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
 from claudebox.overlay import store
 from claudebox.overlay.bundle import BUNDLE, HEAD, KNOWN
 from claudebox.overlay.landing import read_journal, recover
@@ -18,7 +19,6 @@ from claudebox.overlay.review import Kept, end, in_advance, land_chosen
 from claudebox.overlay.screen import counts, diff_lines, listing, summary
 from claudebox.overlay.store import Layer
 from claudebox.plan import make_plan
-from claudebox.problem import Declined, Problem
 from claudebox.record import Record
 from claudebox.settings.gather import gather
 from claudebox.settings.table import ASK, NO_NETWORK, NONE, ON
@@ -26,8 +26,8 @@ from claudebox.settings.values import Word
 from claudebox.settings.words import Request
 from claudebox.state import find_state
 from claudebox.terminal import ask, can_ask, output_style, page, say, says_yes, show
+from claudebox.text import escape
 from claudebox.view.as_json import dump
-from claudebox.view.text import escape
 
 OUT = "/run/claudebox-out"  # the directory in the box where the bundle is made
 PACKS = Origin.of_option("--review", "commits on their way to this host")
@@ -182,7 +182,7 @@ def _land(place: Place, layer: Layer, request: Request) -> int:
 def make_bundle(place: Place, request: Request, number: str) -> int:
     """Pack the commits of a layer, in a box without a network. The caller holds the layer."""
     layer = store.load(place.directory, number)
-    launch(plan_of_packing(place.host, request, layer))
+    launch(Launch(plan_of_packing(place.host, request, layer)))
 
 
 def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
 from claudebox.host import account_name
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
-from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
+from claudebox.model import COVER, LAYER, RW, Finding, Mount, Names, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
-from claudebox.problem import Problem, quote
-from claudebox.remembered import path_note
 from claudebox.settings.values import PROJECT_FILE
+from claudebox.state import Cache
+from claudebox.state.memory import path_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,17 +33,42 @@ LONGEST_SHOWN = 200
 SEARCH, WRITE = 1, 2  # bits of a mode
 
 
-def decide(facts: Facts, _: Draft) -> Contribution:
-    kind, origin = (LAYER, REVIEWED) if facts.is_reviewed else (RW, PROJECT)
-    project = Mount(kind, facts.project, origin, source=facts.project)
-    return Contribution(
-        mounts=(project, *_settings_file(facts.tree, facts.project)),
-        findings=(
-            *([ROOT_FINDING, *_foreign(facts)] if facts.is_root else []),
-            *([SELF_FINDING] if is_inside(facts.host.own_source, facts.project) else []),
-            *_unseen(facts),
-        ),
-    )
+class Project(Feature):
+    """The project itself."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        kind, origin = (LAYER, REVIEWED) if facts.is_reviewed else (RW, PROJECT)
+        project = Mount(kind, facts.project, origin, source=facts.project)
+        return Contribution(
+            mounts=(project, *_settings_file(facts.tree, facts.project)),
+            findings=(
+                *([ROOT_FINDING, *_foreign(facts)] if facts.is_root else []),
+                *([SELF_FINDING] if is_inside(facts.host.own_source, facts.project) else []),
+                *_unseen(facts),
+            ),
+        )
+
+
+class Reach(Feature):
+    """Remembers what this box can write: later launches follow no symlink that an agent may have put there."""
+
+    def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
+        wished = [wish.source for wish in draft.wished if wish.kind == RW]
+        is_bare = facts.install is None and not facts.starts_agent and plan.review is None
+        if facts.state is None or (is_bare and _keeps_nothing(facts, plan, wished)):
+            return plan
+        state = facts.state
+        git = filter(None, (facts.repository.outside,))
+        writable = [facts.project, *git, *wished]
+        notes = [path_note(state.writable(path), path) for path in writable]
+        return plan.replace(
+            preparations=(
+                *plan.preparations,
+                Preparation(Preparation.DIRECTORY, state.directory),
+                *notes,
+                path_note(state.project, state.root),
+            )
+        )
 
 
 def _foreign(facts: Facts) -> list[Finding]:
@@ -92,38 +119,17 @@ def _unseen(facts: Facts) -> list[Finding]:
     return findings
 
 
-def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
-    """Remember what this box can write: later launches follow no symlink that an agent may have put there."""
-    wished = [wish.source for wish in draft.wished if wish.kind == RW]
-    is_bare = facts.install is None and not facts.starts_agent and plan.review is None
-    if facts.state is None or (is_bare and _keeps_nothing(facts, plan, wished)):
-        return plan
-    state = facts.state
-    git = filter(None, (facts.repository.outside,))
-    writable = [facts.project, *git, *wished]
-    notes = [path_note(state.writable(path), path) for path in writable]
-    return plan.replace(
-        preparations=(
-            *plan.preparations,
-            Preparation(Preparation.DIRECTORY, state.directory),
-            *notes,
-            path_note(state.project, state.root),
-        )
-    )
-
-
 def _keeps_nothing(facts: Facts, plan: Plan, wished: list[str]) -> bool:
     """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them.
 
     What a box can write beyond its project is noted all the same: settings that are written later may name it.
     """
-    has_store = plan.nix is not None and bool(plan.nix.directory)
-    has_journal = plan.names is not None
-    has_cache = plan.cache is not None
+    nix = plan.get(Nix)
+    has_store = nix is not None and bool(nix.directory)
     return (
         not has_store
-        and not has_journal
-        and not has_cache
+        and plan.get(Names) is None
+        and plan.get(Cache) is None
         and not (wished and facts.tree.is_writable(facts.home))
         and facts.tree.lstat(facts.claude.all_projects.directory) is None
     )

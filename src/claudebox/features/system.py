@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.host.system import NIX_STORE, System
+from claudebox.features import Feature
+from claudebox.host.programs import another
+from claudebox.host.secrets import secret_value
+from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import (
     DEV,
@@ -25,9 +29,10 @@ from claudebox.model import (
     Program,
 )
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
-from claudebox.trust.programs import another
-from claudebox.trust.secret_values import secret_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import system
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
 SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
@@ -58,40 +63,51 @@ NOBODY = 65534
 ROOT_IN_BOX = 1000
 
 
-def decide(facts: Facts, _: Draft) -> Contribution:
-    size = tmp_size(facts)
-    return Contribution(
-        mounts=(
-            Mount(TMPFS, "/", BOX),
-            *empty_places(facts.person, size),
-            *home_links(facts.tree, facts.host.environ.get("HOME", "")),
-            *system_mounts(facts.tree, facts.system),
-        ),
-        path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
-        findings=() if size else (UNBOUNDED,),
-    )
+class System(Feature):
+    """The system's programs and libraries, and the empty places."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        size = tmp_size(facts)
+        return Contribution(
+            mounts=(
+                Mount(TMPFS, "/", BOX),
+                *empty_places(facts.person, size),
+                *home_links(facts.tree, facts.host.environ.get("HOME", "")),
+                *system_mounts(facts.tree, facts.system),
+            ),
+            path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
+            findings=() if size else (UNBOUNDED,),
+        )
 
 
-def decide_etc(facts: Facts, _: Draft) -> Contribution:
-    mounts = etc_mounts(facts.tree, facts.is_root)
-    hides = root_only_hides(facts.tree, mounts) if facts.is_root else []
-    return Contribution(mounts=tuple(mounts), hides=tuple(hides))
+class Etc(Feature):
+    """The configuration of the system that programs need."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        mounts = etc_mounts(facts.tree, facts.is_root)
+        hides = root_only_hides(facts.tree, mounts) if facts.is_root else []
+        return Contribution(mounts=tuple(mounts), hides=tuple(hides))
 
 
-def decide_identity(facts: Facts, _: Draft) -> Contribution:
-    files = identity_files(facts.tree, facts.person, facts.system.shell, facts.host.hostname)
-    return Contribution(mounts=tuple(files))
+class Identity(Feature):
+    """Who the agent is, and what the machine is called."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        files = identity_files(facts.tree, facts.person, facts.system.shell, facts.host.hostname)
+        return Contribution(mounts=tuple(files))
 
 
-def decide_certificates(facts: Facts, draft: Draft) -> Contribution:
-    """Show the bundle of certificates, unless another mount does."""
-    bundle = facts.certificates
-    shown = any(is_inside(bundle, mount.path) for mount in draft.mounts if mount.kind in (*FROM_HOST, SYMLINK))
-    origin = Origin.of_rule("certificates", "to verify TLS connections")
-    return Contribution(mounts=() if not bundle or shown else (Mount(RO, bundle, origin, source=bundle),))
+class Certificates(Feature):
+    """The bundle of certificates, unless another mount shows it."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        bundle = facts.certificates
+        shown = any(is_inside(bundle, mount.path) for mount in draft.mounts if mount.kind in (*FROM_HOST, SYMLINK))
+        origin = Origin.of_rule("certificates", "to verify TLS connections")
+        return Contribution(mounts=() if not bundle or shown else (Mount(RO, bundle, origin, source=bundle),))
 
 
-def system_mounts(tree: Tree, system: System) -> list[Mount]:
+def system_mounts(tree: Tree, system: system.System) -> list[Mount]:
     if system.is_nix:
         # Just two programs are outside of the store, for `#!` lines.
         links = {path: tree.resolve(path) for path in ("/bin/sh", "/usr/bin/env")}
@@ -216,25 +232,27 @@ def _hosts(tree: Tree, host_name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def decide_program(facts: Facts, _: Draft) -> Contribution:
-    wrapper = signal_shim(facts.tree, facts.host.python)
-    if facts.request.run is not None:
-        program = Program("command", facts.request.run, Origin.of_option("--run"))
-    elif facts.request.shell or (facts.install is None and not facts.starts_agent):
-        program = Program("shell", (facts.system.shell,), Origin.of_option("--shell"))
-    else:
-        return Contribution(wrapper=wrapper)  # the feature of the agent decides how it is started
-    return Contribution(wrapper=wrapper, decided=(("program", program),))
+class Command(Feature):
+    """The command or the shell that runs instead of an agent, and how Ctrl-C reaches what runs."""
 
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        wrapper = signal_shim(facts.tree, facts.host.python)
+        if facts.request.run is not None:
+            program = Program("command", facts.request.run, Origin.of_option("--run"))
+        elif facts.request.shell or (facts.install is None and not facts.starts_agent):
+            program = Program("shell", (facts.system.shell,), Origin.of_option("--shell"))
+        else:
+            return Contribution(wrapper=wrapper)  # the feature of the agent decides how it is started
+        return Contribution(wrapper=wrapper, program=program)
 
-def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
-    """Warn of secret arguments: everybody on this host can read the arguments of a program, and so can the agent."""
-    findings = [
-        Finding(Finding.SECRET, f"argument {number}", f"looks secret ({reason})")
-        for number, argument in enumerate(plan.program.argv)
-        if (reason := secret_value(argument))
-    ]
-    return plan.replace(findings=(*plan.findings, *findings))
+    def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
+        """Warn of secret arguments: everybody on this host can read them, and so can the agent."""
+        findings = [
+            Finding(Finding.SECRET, f"argument {number}", f"looks secret ({reason})")
+            for number, argument in enumerate(plan.program.argv)
+            if (reason := secret_value(argument))
+        ]
+        return plan.replace(findings=(*plan.findings, *findings))
 
 
 def signal_shim(tree: Tree, python: str) -> tuple[str, ...]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.host.secrets import contained_secret, refuse_readable, refuse_writable
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
 from claudebox.mounts import find_appearances, find_hides, find_holder
 from claudebox.paths import absolute, expand_home, is_below, is_inside, move, normalize
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import MountWish, Word
-from claudebox.trust.reach import Reach
-from claudebox.trust.secret_places import contained_secret, refuse_readable, refuse_writable
+from claudebox.state.reach import Reach
 
 LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 
@@ -20,28 +21,36 @@ LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
 
 
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    tree, settings = facts.tree, facts.settings
-    asked = (*settings.mounts, *draft.wishes)
-    places = draft.hidden_places(facts.places)
-    wished = settle(tree, wished_mounts(facts.reach, asked, facts.project, facts.person.homes, places), draft.mounts)
-    return Contribution(
-        mounts=tuple(wished),
-        wished=tuple(wished),
-        path=tuple(Directory(expand_home(entry.text, facts.home), Directory.ASKED_FOR) for entry in settings.path),
-    )
+class Wishes(Feature):
+    """What somebody asked for: mounts, and directories of PATH."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        tree, settings = facts.tree, facts.settings
+        asked = (*settings.mounts, *draft.wishes)
+        places = draft.hidden_places(facts.places)
+        wished = settle(
+            tree, wished_mounts(facts.reach, asked, facts.project, facts.person.homes, places), draft.mounts
+        )
+        return Contribution(
+            mounts=tuple(wished),
+            wished=tuple(wished),
+            path=tuple(Directory(expand_home(entry.text, facts.home), Directory.ASKED_FOR) for entry in settings.path),
+        )
 
 
-def decide_hides(facts: Facts, draft: Draft) -> Contribution:
-    tree, hides = facts.tree, facts.settings.hide
-    refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
-    return Contribution(
-        hides=(
-            *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
-            *find_hides(tree, hides, facts.project, facts.home, draft.mounts),
-        ),
-        findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
-    )
+class Hides(Feature):
+    """What stays hidden, whatever shows it."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        tree, hides = facts.tree, facts.settings.hide
+        refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
+        return Contribution(
+            hides=(
+                *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
+                *find_hides(tree, hides, facts.project, facts.home, draft.mounts),
+            ),
+            findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
+        )
 
 
 def refuse_hiding_all(tree: Tree, hides: tuple[Word, ...], wrapper: tuple[str, ...], cwd: str, home: str) -> None:

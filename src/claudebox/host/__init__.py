@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from claudebox.errors import Problem
 from claudebox.host.tree import Tree
 from claudebox.model import Person
-from claudebox.problem import Problem
 from claudebox.record import Record
 
 TYPE_CHECKING = False

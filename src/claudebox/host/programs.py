@@ -1,16 +1,29 @@
-"""Finds programs the way a shell does, how Claude Code is installed, and which files it needs to run."""
+"""Finds programs as a shell does, and chooses those that are used.
+
+These are bwrap, pasta and nft, which run on the host in no box, and the agent: how it is installed, and which files it
+needs to run.
+"""
 
 from __future__ import annotations
 
 import posixpath
+import stat
 
+from claudebox.errors import CANNOT_EXECUTE, NOT_FOUND, Problem, quote
+from claudebox.host import Host, pinned
+from claudebox.host.secrets import refuse_readable
+from claudebox.host.system import NIX_STORE, install_command
 from claudebox.host.tree import Tree
-from claudebox.paths import normalize
+from claudebox.model import RO, SYMLINK, Mount, Origin, SecretPlace
+from claudebox.paths import is_inside, normalize
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from claudebox.settings.values import Word
+    from claudebox.state.reach import Reach
 
 # The directories of administrators' tools, which the PATH of an ordinary user often lacks.
 ADMIN_DIRECTORIES = ("/usr/sbin", "/sbin", "/usr/local/sbin")
@@ -153,3 +166,191 @@ def _kind(real: str, is_script: bool) -> str:
     if real.startswith(SYSTEM_TREES):
         return SYSTEM
     return SCRIPT if is_script else BINARY
+
+
+SYSTEM_PROGRAMS = ("/usr/bin/", "/bin/")
+# An old installer has put claude in a secret place, where it is no secret.
+LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"
+PURPOSE = {
+    "bwrap": "makes the box",
+    "pasta": "connects a box with a network of its own",
+    "nft": "loads the network's filter",
+}
+
+
+def choose_bwrap(tree: Tree, named: Word | None, search_path: str, cwd: str, reach: Reach) -> str:
+    path, others = _choose(tree, "bwrap", named, search_path, cwd, reach)
+    if is_privileged(tree, path):
+        raise Problem(
+            f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
+            _other_bwrap(tree, others) or f"sudo chmod u-s {quote(path)}",
+        )
+    return path
+
+
+def choose_uplink(
+    tree: Tree,
+    named: dict[str, Word | None],
+    search_path: str,
+    cwd: str,
+    reach: Reach,
+) -> tuple[str, ...]:
+    """The paths of the programs that connect the box, in the order of `named`."""
+    search_path = ":".join((search_path, *ADMIN_DIRECTORIES))
+    searched = [name for name in named if named[name] is None and name not in pinned.PROGRAMS]
+    missing = [name for name in searched if not any(find_all(tree, name, search_path, cwd))]
+    if missing:
+        raise _not_installed(tree, *missing)
+    return tuple(_choose(tree, name, named[name], search_path, cwd, reach)[0] for name in named)
+
+
+def check_named(tree: Tree, named: tuple[Word | None, ...], cwd: str) -> None:
+    """Raise a Problem if somebody names a program that is none, although this box may do without it."""
+    for word in named:
+        path = normalize(posixpath.join(cwd, word.text)) if word is not None else ""
+        if word is not None and not tree.is_executable(path):
+            raise _no_program(word, path)
+
+
+def _no_program(named: Word, path: str) -> Problem:
+    return Problem(
+        f"{named.origin.shown}: {path} is not a program", f"look for it: command -v {posixpath.basename(path)}"
+    )
+
+
+def _choose(
+    tree: Tree, name: str, named: Word | None, search_path: str, cwd: str, reach: Reach
+) -> tuple[str, Iterator[str]]:
+    """The program to use, and further ones of the same name.
+
+    One in a place where agents can write is refused, whoever names it.
+    """
+    if named is not None:
+        path = normalize(posixpath.join(cwd, named.text))
+        if not tree.is_executable(path):
+            raise _no_program(named, path)
+        candidates = iter([path])
+    elif name in pinned.PROGRAMS:
+        candidates = iter([pinned.PROGRAMS[name]])
+    else:
+        candidates = find_all(tree, name, search_path, cwd)
+    first = next(candidates, None)
+    if first is None:
+        raise _not_installed(tree, name)
+    if reach.leads_through(first):
+        raise Problem(f"{name} would come from where an agent can write: {first}", another(name))
+    return tree.resolve(first) or first, candidates
+
+
+def choose_agent(host: Host, name: str, named: Word | None, reach: Reach, how_to_install: str) -> ClaudeInstall:
+    """The agent to start: the one that somebody named, or else what PATH has. What an agent can write does not count.
+
+    Only Claude has a setting to name it, called like itself.
+    """
+    path = _named_agent(host, named) if named is not None else _find_agent(host, name, how_to_install)
+    install = inspect(host.tree, path, host.environ.get("PATH", ""), host.cwd)
+    parts = (path, install.real, install.way_to_interpreter)
+    if writable := next(filter(reach.leads_through, filter(None, parts)), ""):
+        raise Problem(f"{name} would come from where an agent can write: {writable}", how_to_install)
+    if manager := manager_behind(host.tree, install.real):
+        real = f'"$({manager} which {name})"'
+        on_path = f'PATH="$(dirname {real}):$PATH" claudebox --program {name}'
+        raise Problem(
+            f"{path} is a shim of {manager}, not {name}",
+            f"CLAUDEBOX_CLAUDE={real} claudebox" if name == "claude" else on_path,
+        )
+    if install.missing:
+        raise Problem(
+            f"{install.path} needs `{install.missing}`, which was not found",
+            "install it, or put it on PATH",
+            CANNOT_EXECUTE,
+        )
+    return install
+
+
+def check_files(install: ClaudeInstall, homes: tuple[str, ...], places: tuple[SecretPlace, ...], remedy: str) -> None:
+    """Raise a Problem if an agent says, for example in its `#!` line, that it needs what the box must not have."""
+    for file in install.files:
+        refusal = refuse_readable(file, homes, places)
+        if refusal and not file.endswith(LOCAL_INSTALL):
+            raise Problem(f"{install.path} would need {file}: {refusal}", remedy)
+
+
+def install_mounts(install: ClaudeInstall, path: str, project: str, rule: str) -> list[Mount]:
+    """Show the files of an agent at their own places, and the agent at `path`, beside its interpreter."""
+    origin = Origin.of_rule(rule, install.kind)
+    shown = [file for file in install.files if file != NIX_STORE and not is_inside(file, project)]
+    links = {path: install.real}
+    if install.interpreter in install.files:
+        links[posixpath.join(posixpath.dirname(path), posixpath.basename(install.interpreter))] = install.interpreter
+    return [
+        *(Mount(RO, file, origin, source=file) for file in shown),
+        *(Mount(SYMLINK, name, origin, source=real) for name, real in links.items() if name != real),
+    ]
+
+
+def _named_agent(host: Host, named: Word) -> str:
+    path = normalize(posixpath.join(host.cwd, named.text))
+    if not host.tree.exists(path):
+        raise Problem(f"{named.origin.shown}: {path} does not exist", status=NOT_FOUND)
+    if not host.tree.is_executable(path):
+        raise Problem(f"{named.origin.shown}: {path} cannot be executed", f"chmod +x {quote(path)}", CANNOT_EXECUTE)
+    return path
+
+
+def _find_agent(host: Host, name: str, how_to_install: str) -> str:
+    where = (host.environ.get("PATH", ""), host.cwd)
+    if found := find(host.tree, name, *where):
+        return found
+    if unusable := find_unusable(host.tree, name, *where):
+        raise Problem(f"{unusable} cannot be executed", f"chmod +x {quote(unusable)}", CANNOT_EXECUTE)
+    if host.tree.is_executable(f"{host.person.home}/.local/bin/{name}"):
+        # Installers put it there, and a login shell has the directory on PATH only if it was there before.
+        raise Problem(
+            f"{name} is in ~/.local/bin, which is not on your PATH", 'export PATH="$HOME/.local/bin:$PATH"', NOT_FOUND
+        )
+    raise Problem(f"{name} is not installed", how_to_install, NOT_FOUND)
+
+
+def npm_install(host: Host, package: str) -> str:
+    """The command that installs it. The npm of the system writes where only root may, unless it is told otherwise."""
+    npm = find(host.tree, "npm", host.environ.get("PATH", ""), host.cwd) or ""
+    is_systems = npm.startswith(SYSTEM_PROGRAMS) and host.person.uid != 0
+    return f"npm install -g{' --prefix ~/.local' if is_systems else ''} {package}"
+
+
+def trusted_path(search_path: str, reach: Reach) -> str:
+    """PATH for a program that runs on the host: without the entries that an agent can write, or that lead there.
+
+    An empty or relative entry is the current directory, whichever that is when the program is looked for.
+    """
+    entries = (entry for entry in search_path.split(":") if entry.startswith("/"))
+    return ":".join(entry for entry in entries if not reach.leads_through(entry))
+
+
+def trusted_program(tree: Tree, name: str, search_path: str, reach: Reach) -> str:
+    """The first program of that name that no agent can have put there; "" if there is none."""
+    found = find_all(tree, name, trusted_path(search_path, reach), "/")
+    return next((path for path in found if not reach.leads_through(path)), "")
+
+
+def _not_installed(tree: Tree, *names: str) -> Problem:
+    are = "are" if len(names) > 1 else "is"
+    purposes = ", and ".join(f"{name} {PURPOSE[name]}" for name in names)
+    return Problem(f"{' and '.join(names)} {are} not installed: {purposes}", install_command(tree, *names))
+
+
+def is_privileged(tree: Tree, path: str) -> bool:
+    status = tree.lstat(path)
+    mode = status.st_mode if status is not None else 0
+    return bool(mode & (stat.S_ISUID | stat.S_ISGID)) or tree.has_capabilities(path)
+
+
+def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
+    plain = (tree.resolve(path) or path for path in candidates)
+    return next((f"CLAUDEBOX_BWRAP={quote(path)} claudebox" for path in plain if not is_privileged(tree, path)), "")
+
+
+def another(name: str) -> str:
+    """The hint that says how to use another program."""
+    return f'name another one: CLAUDEBOX_{name.upper()}=PATH\n      or {name} = "PATH" in config.toml'

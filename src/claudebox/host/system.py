@@ -1,13 +1,15 @@
-"""How this host finds programs, where its certificates are, and whether its kernel may refuse to make a box."""
+"""How this host finds programs, where its certificates are, whether its kernel may refuse to make a box, and how
+its distribution installs packages.
+"""
 
 from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.host import pinned
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.record import Record
 
 NIX_STORE = "/nix/store"
@@ -116,3 +118,49 @@ def is_container(tree: Tree) -> bool:
 
 def _value(tree: Tree, path: str) -> str:
     return (tree.text(path) or "").strip()
+
+
+# Package managers, how they install, and whose they are.
+_MANAGERS = (
+    ("apt", "sudo apt install", "debian ubuntu"),
+    ("dnf", "sudo dnf install", "fedora rhel centos"),
+    ("pacman", "sudo pacman -S", "arch"),
+    ("zypper", "sudo zypper install", "suse opensuse"),
+    ("apk", "sudo apk add", "alpine"),
+    ("nix", "nix profile install", "nixos"),
+)
+INSTALL = {manager: command for manager, command, _ in _MANAGERS}
+MANAGER_OF = {name: manager for manager, _, names in _MANAGERS for name in names.split()}
+# Programs whose package has another name.
+PACKAGE_OF = {"bwrap": "bubblewrap", "pasta": "passt", "nft": "nftables", "env": "coreutils"}
+
+
+class Distribution(Record):
+    """What /etc/os-release says."""
+
+    title: str
+    ids: tuple[str, ...]  # its own name and those of the distributions that it resembles
+
+    @property
+    def manager(self) -> str:
+        return next((MANAGER_OF[name] for name in self.ids if name in MANAGER_OF), "")
+
+
+def find_distribution(tree: Tree) -> Distribution:
+    values: dict[str, str] = {}
+    for line in (tree.text("/etc/os-release") or "").splitlines():
+        name, separator, value = line.partition("=")
+        if separator:
+            values[name.strip()] = value.strip().strip("\"'")
+    ids = (values.get("ID", ""), *values.get("ID_LIKE", "").split())
+    return Distribution(values.get("PRETTY_NAME", "Linux"), ids)
+
+
+def install_command(tree: Tree, *programs: str) -> str:
+    """The command that installs these programs."""
+    manager = find_distribution(tree).manager
+    packages = [PACKAGE_OF.get(program, program) for program in programs]
+    if not manager:
+        return f"install the package{'s' * (len(packages) > 1)} {' and '.join(packages)}"
+    prefix = "nixpkgs#" if manager == "nix" else ""
+    return " ".join([INSTALL[manager], *(prefix + package for package in packages)])

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 
-from claudebox.problem import Problem, quote
+from claudebox.errors import Problem, quote
 
 MOST_LINKS = 40
 PIECE_BYTES = 4096
@@ -256,3 +257,15 @@ def _read_all(descriptor: int, limit: int) -> bytes:
     while len(content) < limit and (piece := os.read(descriptor, PIECE_BYTES)):
         content += piece
     return content[:limit]
+
+
+def sha256(data: bytes) -> str:
+    """The digest in hexadecimal. `hashlib` would load all of OpenSSL, which takes longer than most of a launch."""
+    try:
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256 as digest  # type: ignore[import-not-found]
+        else:
+            from _sha256 import sha256 as digest  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha256 as digest
+    return str(digest(data).hexdigest())

@@ -1,4 +1,4 @@
-"""Finds the project's files whose names are of interest, in one walk.
+"""Finds the project's files whose names are of interest, in one walk; and notes files as they are at one moment.
 
 Every launch walks, over trees of any size that a hostile agent may have shaped. So the walk opens no file, follows no
 symlink, skips directories whose content tools can make again, and stops at a limit.
@@ -12,11 +12,12 @@ import time
 from itertools import islice
 
 from claudebox.host.tree import Tree
+from claudebox.model import Trace
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from claudebox.host.git.index import Loose
 
@@ -38,42 +39,17 @@ TICK_NANOSECONDS = 10_000_000  # by this much the time of a file may be behind t
 
 GIT = ".git"
 
-# Directories that are not entered, each with the reason. They are found themselves if their name is of interest.
-SKIPPED = {
-    GIT: "git's own: a feature that needs something in there knows where it is",
-    ".hg": "Mercurial's own",
-    ".svn": "Subversion's own",
-    ".jj": "Jujutsu's own",
-    "node_modules": "packages of npm",
-    "bower_components": "packages of Bower",
-    ".pnpm-store": "packages of pnpm",
-    ".venv": "a virtual environment",
-    "venv": "a virtual environment",
-    "site-packages": "packages of pip",
-    "__pycache__": "compiled Python",
-    ".tox": "environments of tox",
-    ".nox": "environments of nox",
-    ".mypy_cache": "a cache",
-    ".pytest_cache": "a cache",
-    ".ruff_cache": "a cache",
-    ".cache": "a cache",
-    ".parcel-cache": "a cache",
-    ".turbo": "a cache",
-    ".gradle": "a cache of Gradle",
-    ".direnv": "a cache of direnv",
-    ".next": "built by Next.js",
-    ".nuxt": "built by Nuxt",
-    ".svelte-kit": "built by SvelteKit",
-    "target": "built by Cargo or Maven",
-    ".terraform": "providers of Terraform",
-    ".bundle": "packages of Bundler",
-    "Pods": "packages of CocoaPods",
-    ".dart_tool": "packages of Dart",
-    "_build": "built by Mix, Dune or Sphinx",
-    ".stack-work": "built by Stack",
-    "dist-newstyle": "built by Cabal",
-    ".zig-cache": "a cache of Zig",
-}
+# Directories that are not entered. They are found themselves if their name is of interest.
+SKIPPED = frozenset(
+    (
+        *(GIT, ".hg", ".svn", ".jj"),  # a feature that needs something in there knows where it is
+        *"node_modules bower_components .pnpm-store .venv venv site-packages".split(),  # packages
+        *".bundle Pods .dart_tool .terraform".split(),
+        *"__pycache__ .tox .nox .mypy_cache .pytest_cache .ruff_cache .cache .parcel-cache .turbo .gradle".split(),
+        *".direnv .zig-cache".split(),
+        *"target .next .nuxt .svelte-kit _build .stack-work dist-newstyle".split(),  # what tools have built
+    )
+)
 
 
 class Entry(Record):
@@ -233,7 +209,7 @@ def _behind(tree: Tree, project: str, link: str) -> str:
     """The directory in a skipped one to which a symlink leads; "" if there is none."""
     target = (tree.resolve(link) if link.rpartition("/")[2] not in SKIPPED else None) or ""
     names = target[len(project) + 1 :].split("/") if target.startswith(f"{project}/") else []
-    is_skipped = GIT not in names and not SKIPPED.keys().isdisjoint(names)
+    is_skipped = GIT not in names and not SKIPPED.isdisjoint(names)
     return target if is_skipped and tree.is_plain_directory(target) else ""
 
 
@@ -383,3 +359,69 @@ def _may_be_opened(tree: Tree, directory: str) -> bool:
         return False
     except OSError:
         return True
+
+
+SMALL_FILE_BYTES = 1 << 16
+MOST_BYTES = 1 << 20
+MOST_FILES_OF_A_PLACE = 2000  # and directories; of more, one trace stands for all
+MOST_ENTRIES_OF_A_PLACE = 20_000
+DEEPEST_NOTED = 30
+NOT_RUN = ".sample"  # the suffix of the example hooks, which git does not run
+
+REST = 0  # the mode of the trace that stands for many files
+
+
+class Fingerprint:
+    """The files of some places at one moment, to compare them with another moment.
+
+    Directories called as in `skipped`, and those whose path ends with `apart`, are left out.
+
+    Every launch does this, so it reads little: the content of small files, to show and undo a difference, and the
+    status of all others. A box cannot forge the time at which the kernel changed a file's status last (ctime).
+    Every place has room of its own: nothing that is left in one place keeps another from being looked at.
+    """
+
+    def __init__(self, tree: Tree, skipped: Container[str] = (), apart: str = "\0") -> None:
+        self.tree, self.skipped, self.apart = tree, skipped, apart
+        self.files: dict[str, Trace] = {}
+        self._room = MOST_BYTES
+        self._seen = 0  # of one place
+        self._rest: dict[str, int] = {}
+
+    def take(self, places: Iterable[str]) -> dict[str, Trace]:
+        for place in sorted(places, key=self.tree.is_plain_directory):  # so that files have their content before those
+            self._seen, self._rest = 0, {}
+            self._take(place, 0)
+            for first in list(self._rest)[:1]:
+                # The key of such a hash is this process's own.
+                self.files[first] = Trace((REST, hash(frozenset(self._rest.items()))), None, REST)
+        return self.files
+
+    def _take(self, path: str, depth: int) -> None:
+        if self._seen > MOST_ENTRIES_OF_A_PLACE or path in self.files:
+            return  # before anything is looked up: there may be a million files
+        status = self.tree.lstat(path)
+        if status is None:
+            return
+        self._seen += 1
+        is_directory = stat.S_ISDIR(status.st_mode)
+        if self._seen > MOST_ENTRIES_OF_A_PLACE or (is_directory and depth == DEEPEST_NOTED):
+            self._rest[path] = int.from_bytes(os.urandom(8), "big")  # equal to nothing: nobody looks further
+        elif is_directory:
+            for name in self.tree.entries(path) if not path.endswith(self.apart) else ():
+                if not name.endswith(NOT_RUN) and name not in self.skipped:
+                    self._take(f"{path}/{name}", depth + 1)
+        else:
+            identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+            if self._seen > MOST_FILES_OF_A_PLACE:
+                self._rest[path] = hash(identity)
+            else:
+                self.files[path] = Trace(identity, self._content(path, status), status.st_mode, status.st_nlink)
+
+    def _content(self, path: str, status: os.stat_result) -> bytes | None:
+        if stat.S_ISLNK(status.st_mode):
+            return os.fsencode(self.tree.link_target(path))
+        if not stat.S_ISREG(status.st_mode) or status.st_size > min(SMALL_FILE_BYTES, self._room):
+            return None
+        self._room -= status.st_size
+        return self.tree.read_plain(path, SMALL_FILE_BYTES)

@@ -1,21 +1,19 @@
 """Starts a box as its Plan says.
 
 One process becomes two: the child becomes bwrap; the parent stays outside, waits, and does what comes afterwards
-(`attend.py`). Everything else is a step of the Plan, in the `act.py` of its feature.
+(`attend.py`). Everything else is a step of the Plan, which its feature does.
 """
 
 from __future__ import annotations
 
 import os
 
-from claudebox.features.table import act
+from claudebox.errors import CANNOT_EXECUTE, Problem
 from claudebox.files import prepare
 from claudebox.launch.attend import fork_below
 from claudebox.launch.gate import Gate, expect
-from claudebox.model import Plan, Preparation, Step
-from claudebox.problem import CANNOT_EXECUTE, Problem
+from claudebox.model import Launch, Plan, Preparation, Step
 from claudebox.process import signal
-from claudebox.process.companion import Companion
 from claudebox.process.isolation import (
     check_standard_streams,
     close_all_but,
@@ -30,35 +28,36 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 
-def launch(plan: Plan) -> NoReturn:
+def launch(launch: Launch) -> NoReturn:
     """Start the box, wait for its end, do what comes afterwards, and end as the program in it did.
 
     What comes afterwards has standard error and the terminal, but not standard output. A Problem there is shown, and
     the exit status is 125.
     """
+    plan = launch.plan
     check_standard_streams()
     if not plan.network.is_hosts:
         refuse_internet_sockets()
     seal_standard_input()
     prepare(_with_sandbox_md(plan))
     # What runs beside the box comes first: the limits of the box must not count it, or the box could get it killed.
-    plan, companions = _start_companions(plan)
-    for feature in plan.acts(Step.BEFORE):
-        act(feature, Step.BEFORE, plan)
-    gate = Gate(plan.seccomp, expect(plan))
+    companions = [feature.beside(launch) for feature in launch.acts(Step.BESIDE)]
+    for feature in launch.acts(Step.BEFORE):
+        feature.before(launch)
+    gate = Gate(plan.kernel.seccomp, expect(launch.mounts, plan.review))
     descriptors = [gate.for_bwrap]
-    options = open_options(plan, gate, descriptors)
-    if plan.drop_groups:
+    options = open_options(launch, gate, descriptors)
+    if plan.kernel.drop_groups:
         drop_groups()
-    inside = [(feature, os.pipe()) for feature in plan.acts(Step.INSIDE)]
-    fork_below(plan, gate, companions, [ends for _, ends in inside])
+    inside = [(feature, os.pipe()) for feature in launch.acts(Step.INSIDE)]
+    fork_below(launch, gate, companions, [ends for _, ends in inside])
     # From here on, this is the child.
     leave_session_keyring()
-    for feature in plan.acts(Step.MOUNT):
-        act(feature, Step.MOUNT, plan)
+    for feature in launch.acts(Step.MOUNT):
+        feature.mount(launch)
     for feature, ends in inside:
-        act(feature, Step.INSIDE, plan, *ends)
-    become_bwrap(plan, options, descriptors)
+        feature.inside(launch, *ends)
+    become_bwrap(launch, options, descriptors)
 
 
 def _with_sandbox_md(plan: Plan) -> tuple[Preparation, ...]:
@@ -74,22 +73,13 @@ def _with_sandbox_md(plan: Plan) -> tuple[Preparation, ...]:
     )
 
 
-def _start_companions(plan: Plan) -> tuple[Plan, list[Companion]]:
-    """Start what runs beside the box. Each may add something for this launch only, such as a socket, to the plan."""
-    companions = []
-    for feature in plan.acts(Step.BESIDE):
-        plan, companion = act(feature, Step.BESIDE, plan)
-        companions.append(companion)
-    return plan, companions
-
-
 LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249 bytes, and a path may be longer
 
 
-def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
+def open_options(launch: Launch, gate: Gate, descriptors: list[int]) -> list[str]:
     """The options of bwrap, with a descriptor in the place of each piece of data."""
     options = []
-    for word in (word for operation in bwrap_operations(plan) for word in operation):
+    for word in (word for operation in bwrap_operations(launch.plan, launch) for word in operation):
         if isinstance(word, str):
             options.append(word)
         elif word.label == SECCOMP:
@@ -102,11 +92,12 @@ def open_options(plan: Plan, gate: Gate, descriptors: list[int]) -> list[str]:
     return options
 
 
-def become_bwrap(plan: Plan, options: list[str], descriptors: list[int]) -> NoReturn:
+def become_bwrap(launch: Launch, options: list[str], descriptors: list[int]) -> NoReturn:
+    plan = launch.plan
     argv = [plan.bwrap, *options, *program_words(plan)]
     close_all_but(descriptors)
     _set_signals()
-    environment = {variable.name: variable.value for variable in plan.environment if not variable.late}
+    environment = {variable.name: variable.value for variable in launch.environment if not variable.late}
     try:
         os.execve(plan.bwrap, argv, environment)
     except OSError as error:

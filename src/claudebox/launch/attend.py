@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import os
 
-from claudebox.features.table import act, load
+from claudebox.errors import Problem
 from claudebox.launch.gate import Gate
 from claudebox.launch.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
-from claudebox.model import Plan, Step
-from claudebox.problem import Problem
+from claudebox.model import Launch, Limits, Step
 from claudebox.process import signal
 from claudebox.process.companion import Companion, die_with_parent, forget_arguments, has_ended, hear
-from claudebox.process.isolation import ADOPT_ORPHANS, c_function, close_all_but, fork_into_namespaces, scope_to_box
+from claudebox.process.isolation import ADOPT_ORPHANS, c_call, close_all_but, fork_into_namespaces, scope_to_box
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from claudebox.launch.relay import Relay
+    from claudebox.model import Deed
 
-    Deed = Callable[[bool], None]  # something to do afterwards; it is told whether somebody can be asked
 
 FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 FOR_THE_PROGRAM = (signal.SIGTERM, signal.SIGHUP)
@@ -37,14 +36,14 @@ MANY_SIGNALS = 1024  # more than a read of `waking` ever finds
 passed_on: list[int] = []  # signals that were meant for the program: their sender expects it to end, not to ask
 
 
-def fork_below(plan: Plan, gate: Gate, companions: list[Companion], lives: list[tuple[int, int]]) -> None:
+def fork_below(launch: Launch, gate: Gate, companions: list[Companion], lives: list[tuple[int, int]]) -> None:
     """Return only in the child. The parent waits, does what comes afterwards, and ends as the child did.
 
     The gate opens when the child has become bwrap. Each of `lives` is a pipe whose second end belongs to something that
     the box must not outlive.
     """
     # A network of its own needs a namespace that claudebox makes.
-    has_namespace = plan.owns_pid_namespace or bool(lives)
+    has_namespace = launch.plan.kernel.owns_pid_namespace or bool(lives)
     starting, started = os.pipe()  # it ends when the child becomes another program
     below, above = os.pipe()  # it ends when the parent does
     if not has_namespace:
@@ -60,7 +59,7 @@ def fork_below(plan: Plan, gate: Gate, companions: list[Companion], lives: list[
         attendant = Attendant(child, line, has_namespace=has_namespace)
         attendant.companions = companions
         attendant.lives = (*(ours for ours, _ in lives), *(companion.life for companion in companions))
-        attendant.attend(plan, gate, starting, above)
+        attendant.attend(launch, gate, starting, above)
     os.close(starting)
     os.close(above)
     if terminal < 0:
@@ -89,16 +88,16 @@ class Attendant:
         self.can_be_interrupted = False
         self.problem: Problem | None = None  # the reason why the box was ended, raised when all is done
 
-    def attend(self, plan: Plan, gate: Gate, starting: int, above: int) -> NoReturn:
+    def attend(self, launch: Launch, gate: Gate, starting: int, above: int) -> NoReturn:
         """Attend the box to its end, do what comes afterwards, and end."""
         try:
-            deeds = self._wait(plan, gate, starting, above)
+            deeds = self._wait(launch, gate, starting, above)
         finally:
             self.be_ordinary_again()
             for companion in self.companions:
                 companion.clear()
-        self._say_what_ended_it(plan)
-        self._do_all(deeds, may_ask=plan.may_ask and not passed_on)
+        self._say_what_ended_it(launch)
+        self._do_all(deeds, may_ask=launch.may_ask and not passed_on)
         if self.problem is not None:
             raise self.problem
         self.end_likewise()
@@ -123,17 +122,17 @@ class Attendant:
         if failure is not None:
             raise failure
 
-    def _say_what_ended_it(self, plan: Plan) -> None:
+    def _say_what_ended_it(self, launch: Launch) -> None:
         """Say so if a signal came from elsewhere: a full-screen program that is gone has told nobody why."""
         is_ordinary = 0 <= self.status < 128
         if is_ordinary or self.ended_by or self.problem is not None:
             return
         from claudebox.launch.signals import describe_end
 
-        has_memory_limit = plan.limits is not None and bool(plan.limits.memory)
-        _tell(describe_end(self.status, has_memory_limit))
+        limits = launch.plan.get(Limits)
+        _tell(describe_end(self.status, limits is not None and bool(limits.memory)))
 
-    def _wait(self, plan: Plan, gate: Gate, starting: int, above: int) -> list[Deed]:
+    def _wait(self, launch: Launch, gate: Gate, starting: int, above: int) -> list[Deed]:
         """Wait until nothing of the box is left."""
         if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
             signal.signal(signal.SIGINT, lambda *_: os.kill(self.child, signal.SIGINT))
@@ -144,15 +143,15 @@ class Attendant:
         self._relay_signals()
         gate.fill()
         # Each looks around while bwrap makes the mounts, and returns what to do when the box has ended.
-        deeds: list[Deed] = [act(feature, Step.AFTER, plan) for feature in plan.acts(Step.AFTER)]
-        looks = [load(f"{feature}.act", Step.MADE) for feature in plan.acts(Step.MADE)]
+        deeds = [feature.after(launch) for feature in launch.acts(Step.AFTER)]
+        looking = launch.acts(Step.MADE)
         self._meet_terminal()
         may_start = not self.lives or self._lasts(until_writable=gate.ours)
         if self.relay is not None:
             self.relay.begin()
         if may_start:
             lost: list[Deed] = []
-            self._let_in(gate, lambda root: lost.extend(look(plan, root) for look in looks))
+            self._let_in(gate, lambda root: lost.extend(feature.made(launch, root) for feature in looking))
             deeds[:0] = lost  # what is gone with the box comes before questions about what it has left
         if self.relay is not None:
             self._carry_terminal(self.relay)
@@ -348,6 +347,4 @@ def _tell(text: str) -> None:
 
 def _adopt_orphans() -> None:
     """What bwrap leaves behind becomes a child of this process, which ends it."""
-    control = c_function("prctl")
-    if control is not None:
-        control(ADOPT_ORPHANS, 1, 0, 0, 0)
+    c_call("prctl", ADOPT_ORPHANS, 1, 0, 0, 0)

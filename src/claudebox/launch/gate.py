@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import os
 
-from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Plan
+from claudebox.errors import Problem
+from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Review
 from claudebox.paths import is_below
-from claudebox.problem import Problem
 from claudebox.process.isolation import layer_label
 from claudebox.record import Record
 
@@ -43,28 +43,28 @@ class Expected(Record):
     covered: tuple[tuple[int, int], tuple[int, int]] | None = None
 
 
-def expect(plan: Plan) -> tuple[Expected, ...]:
+def expect(mounts: tuple[Mount, ...], review: Review | None) -> tuple[Expected, ...]:
     """The mounts to check later. Raises a Problem if a source is no longer what the plan saw."""
-    writable = [mount.path for mount in plan.mounts if mount.kind in WRITABLE]
+    writable = [mount.path for mount in mounts if mount.kind in WRITABLE]
     return tuple(
         Expected(
             mount.path,
             mount.kind in READ_ONLY,
             _open_source(mount) if mount.identity is not None and not mount.covers else -1,
-            *_place_in_layer(mount, plan),
-            covered=_find_covered(mount, plan) if mount.covers else None,
+            *_place_in_layer(mount, review),
+            covered=_find_covered(mount, review) if mount.covers else None,
         )
-        for mount in plan.mounts
+        for mount in mounts
         if mount.identity is not None
         or (mount.kind in MOUNTED and any(is_below(mount.path, place) for place in writable))
     )
 
 
-def _place_in_layer(mount: Mount, plan: Plan) -> tuple[int, str]:
-    number = plan.review.over(mount.source) if plan.review is not None and mount.identity is not None else -1
-    if plan.review is None or number < 0:
+def _place_in_layer(mount: Mount, review: Review | None) -> tuple[int, str]:
+    number = review.over(mount.source) if review is not None and mount.identity is not None else -1
+    if review is None or number < 0:
         return -1, ""
-    return number, mount.source[len(plan.review.covered[number].path) :] or "/"
+    return number, mount.source[len(review.covered[number].path) :] or "/"
 
 
 def _open_source(mount: Mount) -> int:
@@ -77,7 +77,7 @@ def _open_source(mount: Mount) -> int:
     return descriptor
 
 
-def _find_covered(mount: Mount, plan: Plan) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def _find_covered(mount: Mount, review: Review | None) -> tuple[tuple[int, int], tuple[int, int]] | None:
     """The directory of a secret, and the secret itself, which has to be there still. In a layer both are others.
 
     No agent that finds it masked can move it out of its directory, but the directory can be moved.
@@ -91,7 +91,7 @@ def _find_covered(mount: Mount, plan: Plan) -> tuple[tuple[int, int], tuple[int,
     try:
         if _identity_in(descriptor, name) != mount.identity:
             raise _changed(mount.covers)
-        in_layer = plan.review is not None and plan.review.over(mount.covers) >= 0
+        in_layer = review is not None and review.over(mount.covers) >= 0
         return None if in_layer else (identity(descriptor), mount.identity)
     finally:
         os.close(descriptor)

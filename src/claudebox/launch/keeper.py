@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from claudebox.process import signal
 from claudebox.process.companion import die_with_parent, forget_arguments
 from claudebox.process.isolation import close_all_but, fork_into_namespaces, fork_sibling, scope_to_box

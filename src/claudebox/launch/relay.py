@@ -14,6 +14,7 @@ import struct
 import termios
 import time
 
+from claudebox.errors import Problem
 from claudebox.launch.escape_codes import OutputFilter
 from claudebox.launch.keeper import (
     GIVE_UP_STOPPING,
@@ -25,7 +26,6 @@ from claudebox.launch.keeper import (
     Line,
     is_foreground_of,
 )
-from claudebox.problem import Problem
 from claudebox.process import signal
 
 TYPE_CHECKING = False

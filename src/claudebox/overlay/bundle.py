@@ -16,10 +16,10 @@ import stat
 import subprocess
 
 from claudebox import files
-from claudebox.archive import own_command
 from claudebox.host.tree import Tree
 from claudebox.overlay.changes import Never
 from claudebox.overlay.store import Layer
+from claudebox.process.single_file import own_command
 from claudebox.record import Record
 
 BUNDLE, HEAD, KNOWN = "bundle", "head", "known"  # files in the layer's directory `out`

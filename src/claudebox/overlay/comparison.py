@@ -11,13 +11,14 @@ import posixpath
 import stat
 import time
 
+from claudebox.errors import quote
 from claudebox.host import walk
-from claudebox.host.fingerprint import REST, Fingerprint
+from claudebox.host.git import is_repository
 from claudebox.host.git.detours import STRANGE
 from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
 from claudebox.host.git.refs import Refs, common_dir, read_all_refs
-from claudebox.host.git.repository import is_repository
 from claudebox.host.tree import Tree
+from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace
 from claudebox.overlay import git
 from claudebox.overlay.git import CONFIG, DETOUR, INCLUDED, git_directories
@@ -35,9 +36,8 @@ from claudebox.overlay.places import (
     own_settings,
     watch_hooks,
 )
-from claudebox.overlay.table import BY_NAME, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
+from claudebox.overlay.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.problem import quote
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -86,14 +86,24 @@ def take_picture(tree: Tree, guard: Guard) -> Picture:
     places = known_places(guard)
     files = _fingerprint(tree, places)
     hooks = [one.path for one in places if one.reason == git.HOOKS]
-    active = [trace.content or b"" for path, trace in files.items() if any(is_inside(path, one) for one in hooks)]
+    managers = [one.path for one in places if one.group == COMMIT]
+    active = [path for path in files if any(is_inside(path, one) for one in hooks)]
+    managed = [path for path in files if any(is_inside(path, one) for one in managers)]
     configs = [*guard.git_configs, *(one.path for one in places if one.reason in (CONFIG, INCLUDED))]
-    texts = (*active, *(tree.read(path) or b"" for path in configs))
-    watched = watch_hooks(tree, guard.roots[0], texts, has_hooks=bool(active))
+    texts = [
+        *(files[path].content or b"" for path in (*active, *managed)),
+        *(tree.read(path) or b"" for path in configs),
+    ]
     git_dirs = git_directories(places)
     roots = [posixpath.dirname(one.path) for one in places if posixpath.basename(one.path) == DOT_GIT]
     roots += [posixpath.dirname(one) for one in git_dirs if posixpath.basename(one) == DOT_GIT]
     whole = {git_dir: root for root in (*guard.roots, *roots) if (git_dir := _repository(tree, root))}
+    hooked = {
+        root: any(is_inside(path, one) for path in active for one in (root, common_dir(git_dir)))
+        for git_dir, root in whole.items()
+    }
+    hooked[guard.roots[0]] = bool(active)
+    watched = tuple(one for root, has in hooked.items() for one in watch_hooks(tree, root, texts, has_hooks=has))
     refs, indexes = read_all_refs(tree, git_dirs), _read_indexes(tree, whole)
     return Picture({**_fingerprint(tree, watched), **files}, since, watched, whole, refs, indexes)
 
@@ -290,7 +300,7 @@ class Comparison:
         """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
         inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
         names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
-        is_looked_at = walk.SKIPPED.keys().isdisjoint(names) and place.reason not in (INCLUDED, git.PROGRAM)
+        is_looked_at = walk.SKIPPED.isdisjoint(names) and place.reason not in (INCLUDED, git.PROGRAM)
         if place.path in self.known or is_looked_at:
             return False
         statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]

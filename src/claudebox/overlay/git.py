@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import posixpath
 
+from claudebox.errors import Problem
 from claudebox.host.git import config as gitconfig
-from claudebox.host.git.repository import find_submodules, is_repository, pointed_to
+from claudebox.host.git import find_submodules, is_repository, pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, Entry
 from claudebox.model import Guarded
 from claudebox.overlay.table import DOT_GIT, GIT, HEAD, OBEYED, UNSEEN
 from claudebox.paths import normalize
-from claudebox.problem import Problem
 from claudebox.record import Record
 
 TYPE_CHECKING = False

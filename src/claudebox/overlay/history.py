@@ -13,9 +13,8 @@ import time
 from itertools import islice
 
 from claudebox import files
-from claudebox.host.git.objects import FILE, LINK, NOTHING, PROGRAM, CannotTell, History, hash_of
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import LARGEST, Refs, common_dir, read_head
-from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
 from claudebox.model import Plan
 from claudebox.overlay import changes
@@ -24,6 +23,7 @@ from claudebox.overlay.kept import read_introduced, record
 from claudebox.overlay.store import TIPS, Layer
 from claudebox.overlay.table import DOT_GIT, why
 from claudebox.paths import within
+from claudebox.process.git_objects import FILE, LINK, NOTHING, PROGRAM, CannotTell, History, hash_of
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -104,7 +104,7 @@ def find_carried(
     moved = [name for name in new if new[name] not in known]
     if not moved:
         return Carried()
-    from claudebox.process.object_reader import open_objects
+    from claudebox.process.git_objects import open_objects
 
     # Where a ref was that has moved comes first: most of what is new begins there.
     tips = [bytes.fromhex(tip) for tip in (*(old[name] for name in moved if name in old), *old.values())]
@@ -217,7 +217,7 @@ def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[C
     the first box of the layer: nothing is new, and nothing is lost. Where a file goes, that commit has to be one of
     them. What boxes have committed, and what nobody looks for in commits, does not count.
     """
-    from claudebox.process.object_reader import open_objects
+    from claudebox.process.git_objects import open_objects
 
     tips = (Tree().read_plain(f"{layer.directory}/{TIPS}", LARGEST) or b"").decode().split()
     git_dir = find_repository(Tree(), layer.project).git_dir

@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.host.git import config as gitconfig
-from claudebox.host.git.repository import pointed_to
+from claudebox.host.git import pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import FILE, Entry
 from claudebox.model import Guarded, Trace

@@ -18,7 +18,7 @@ from claudebox.model import Guarded, Plan, Trace
 from claudebox.paths import is_inside
 from claudebox.state import Instance
 from claudebox.terminal import ask, say, show
-from claudebox.view.text import escape
+from claudebox.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def show_report(_: Request) -> int:
     """`--report`: the last report of this project, whole."""
     from claudebox.host import read_host
     from claudebox.state import find_state
-    from claudebox.trust.reach import find_own_repository, reach_of
+    from claudebox.state.reach import find_own_repository, reach_of
 
     host = read_host()
     state = find_state(host).instance(find_own_repository(reach_of(host)).canonical_root(host.cwd))

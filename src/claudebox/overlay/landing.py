@@ -21,6 +21,7 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.overlay.changes import (
     ADDED,
     DELETED,
@@ -36,7 +37,6 @@ from claudebox.overlay.changes import (
 )
 from claudebox.overlay.store import Layer, note
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 from claudebox.record import Record
 
 TYPE_CHECKING = False

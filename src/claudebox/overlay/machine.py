@@ -6,8 +6,8 @@ from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 from claudebox.record import Record
-from claudebox.remembered import Form, Memory, recall, write
 from claudebox.state import SHOWN, State
+from claudebox.state.memory import Form, Memory, recall, write
 
 MOUNTS = "/proc/self/mountinfo"
 RELEASE = "/proc/sys/kernel/osrelease"

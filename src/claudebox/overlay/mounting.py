@@ -6,22 +6,22 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import Problem
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import read_head, read_refs
-from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Mount, Plan, Review
+from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Launch, Mount, Plan, Review
 from claudebox.overlay import changes, store
 from claudebox.overlay.changes import Baseline, kind_seen
 from claudebox.overlay.kept import can_change_claudebox, is_alone
 from claudebox.overlay.store import Layer
-from claudebox.problem import Problem
 from claudebox.process.companion import Companion
-from claudebox.process.isolation import c_function, layer_label
+from claudebox.process.isolation import c_call, layer_label
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from claudebox.model import Deed
 
 TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
 # EPERM, EACCES, ENODEV, EINVAL, ENOSYS, EOPNOTSUPP: these a machine says whenever it is asked. A full disk, or a layer
@@ -34,17 +34,18 @@ WALLS = "without layers, what this host runs is read-only: --review off"
 AGAIN = "start it again: from now on, what this host runs is read-only"
 
 
-def hold_layer(plan: Plan) -> tuple[Plan, Companion]:
+def hold_layer(launch: Launch) -> Companion:
     """Take the layer that was kept, or a new one, and hold it as long as the box lives: no two boxes share one."""
-    assert plan.review is not None
-    layer, held = _take_layer(plan.review)
-    _require_attributes(layer, plan.review)
-    made = [one.path for one in plan.review.direct if one.identity == UNSEEN and _make_directory(one.path)]
-    mounts = usable_mounts(plan.mounts, plan.review, layer)
-    usable = {mount.source for mount in mounts}
-    direct = tuple(one for one in plan.review.direct if one.path in usable)
-    review = plan.review.replace(layer=layer.number, since=store.now(), parts=tuple(layer.parts()), direct=direct)
-    return plan.replace(review=review, mounts=mounts), Companion(held, clean_up=lambda: _remove_empty(made))
+    review = launch.get(Review)
+    layer, held = _take_layer(review)
+    _require_attributes(layer, review)
+    made = [one.path for one in review.direct if one.identity == UNSEEN and _make_directory(one.path)]
+    launch.mounts = usable_mounts(launch.mounts, review, layer)
+    usable = {mount.source for mount in launch.mounts}
+    direct = tuple(one for one in review.direct if one.path in usable)
+    found = {"layer": layer.number, "since": store.now(), "parts": tuple(layer.parts()), "veil": launch.veil}
+    launch.keep(review.replace(direct=direct, **found))
+    return Companion(held, clean_up=lambda: _remove_empty(made))
 
 
 def _make_directory(path: str) -> bool:
@@ -137,13 +138,12 @@ def _is_usable(mount: Mount, review: Review, uppers: dict[str, str]) -> bool:
     return kind_seen(root, uppers[root], mount.path[len(root) + 1 :]) == (changes.DIRECTORY if is_dir else changes.FILE)
 
 
-def mount_layers(plan: Plan) -> None:
+def mount_layers(launch: Launch) -> None:
     """Lay the layers over their directories. This is the process that becomes bwrap, with mounts of its own.
 
     What is direct is opened before a layer hides it, and bound over that.
     """
-    review = plan.review
-    assert review is not None
+    review = launch.get(Review)
     parts = {root: (upper, work) for root, upper, work in review.parts}
     direct = {one.path: _open_direct(one) for one in review.direct}
     numbers = {covered.path: number for number, covered in enumerate(review.covered)}
@@ -171,8 +171,7 @@ def _bind(source: int, path: str) -> None:
     """Mount what is direct where the layer shows it. The place is named by a descriptor: it may be a symlink there."""
     target = _open_direct(Covered(path, UNSEEN))
     words = (f"/proc/self/fd/{source}".encode(), f"/proc/self/fd/{target}".encode(), b"", BIND_ALL, 0)
-    call = c_function("mount")
-    if call is None or call(*words) != 0:
+    if c_call("mount", *words) != 0:
         raise _changed(path)
     os.close(target)
     os.close(source)
@@ -199,8 +198,7 @@ def _cover(number: int, review: Review, upper: str, work: str) -> None:
     options = ",".join([*where, "userxattr"])
     target = f"/proc/self/fd/{lower}".encode()
     words = (layer_label(number), target, b"overlay", 0, options.encode())
-    call = c_function("mount")
-    if call is None or call(*words) != 0:
+    if c_call("mount", *words) != 0:
         raise _refused(covered.path, review, words)
     for descriptor in (*lowers, above, beside):
         os.close(descriptor)
@@ -226,14 +224,16 @@ def _changed(path: str) -> Problem:
     return Problem(f"{path} is not what it was when claudebox looked at it", "start it again")
 
 
-def watch_layer(plan: Plan) -> Callable[[bool], None]:
+def watch_layer(launch: Launch) -> Deed:
     """Note what a first box finds. Returns what to do when the box has ended."""
-    assert plan.review is not None
-    if can_change_claudebox(plan):
-        from claudebox.overlay import review  # noqa: F401
-    if not plan.review.is_whole:
-        _note_tips(plan.review)
-    return lambda may_ask: _finish(plan, may_ask)
+    if can_change_claudebox(launch.plan):
+        from claudebox.overlay.review import finish
+
+        del finish
+    review = launch.get(Review)
+    if not review.is_whole:
+        _note_tips(review)
+    return lambda may_ask: _finish(launch.plan, review, may_ask)
 
 
 def _note_tips(review: Review) -> None:
@@ -256,16 +256,14 @@ def _layer(review: Review) -> Layer:
     return Layer(review.layer, directory, review.project, review.git, Baseline(0, {}), review.places)
 
 
-def _finish(plan: Plan, may_ask: bool) -> None:
+def _finish(plan: Plan, review: Review, may_ask: bool) -> None:
     """Most boxes leave nothing in a layer: then it goes, and what would show, ask and land need not be loaded."""
-    review = plan.review
-    assert review is not None
     layer = _layer(review)
     held = store.lock(layer) if not review.is_whole and store.is_untouched(layer) else -1
     if held < 0:
         from claudebox.overlay.review import finish
 
-        finish(plan, may_ask)
+        finish(plan, review, may_ask)
         return
     try:
         store.discard(layer)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox.errors import Problem
 from claudebox.host import Host
 from claudebox.host.git.config import host_configs
 from claudebox.host.git.detours import OPERATIONS, STRANGE, find_detours
+from claudebox.host.secrets import Opening
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, UNREAD, Entry, walk_project
 from claudebox.model import Guarded, Ways
@@ -34,10 +36,8 @@ from claudebox.overlay.table import (
 )
 from claudebox.overlay.ways import find_shadowing, find_ways
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import PROJECT_FILE
-from claudebox.trust.secret_places import Opening
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,18 +13,19 @@ from claudebox import files
 from claudebox.host.git.refs import read_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
-from claudebox.model import MASK, Plan, Trace
+from claudebox.model import MASK, Launch, Plan, Trace
 from claudebox.overlay import kept
 from claudebox.overlay.comparison import Comparison, Leftover, Picture, take_picture
 from claudebox.overlay.git import DETOUR
 from claudebox.paths import is_below
 from claudebox.terminal import ask, choose, errors_style, no_such_number, numbers_in, say
-from claudebox.view.text import escape
+from claudebox.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from claudebox.model import Deed
     from claudebox.overlay.history import Carried
     from claudebox.overlay.screen import Row, View
 
@@ -35,8 +36,9 @@ KEEP, SHOW, QUARANTINE = "keep", "show", "quarantine"
 INTERRUPTED = "claudebox: interrupted: the next start looks at what the box has left"
 
 
-def watch_project(plan: Plan) -> Callable[[bool], None]:
+def watch_project(launch: Launch) -> Deed:
     """Look at what could be obeyed later, before the program starts. Returns what to do when the box has ended."""
+    plan = launch.plan
     before = take_picture(Tree(), plan.guard)
     if kept.can_change_claudebox(plan):
         _import_everything()
@@ -53,9 +55,9 @@ def _import_everything() -> None:
     import difflib
 
     from claudebox.overlay import history, screen
-    from claudebox.process import object_reader
+    from claudebox.process import git_objects
 
-    del difflib, history, object_reader, screen
+    del difflib, history, git_objects, screen
 
 
 def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -> bool:

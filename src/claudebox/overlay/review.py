@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import time
 
+from claudebox.errors import Problem
 from claudebox.host import read_host
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import read_refs
-from claudebox.host.git.repository import find_repository
+from claudebox.host.programs import trusted_program
 from claudebox.host.tree import Tree
-from claudebox.model import Plan
+from claudebox.model import Plan, Review
 from claudebox.overlay import bundle, store
 from claudebox.overlay.changes import DOT_GIT, NEVER_KIND, Change
 from claudebox.overlay.history import Carried, find_carried, find_checkout
@@ -20,12 +22,10 @@ from claudebox.overlay.places import find_held
 from claudebox.overlay.screen import checkout_text, commits_text, diff_lines, landed_text, listing, summary
 from claudebox.overlay.store import Layer
 from claudebox.paths import parents
-from claudebox.problem import Problem
 from claudebox.settings.table import ALL, ASK, SAFE
+from claudebox.state.reach import reach_of
 from claudebox.terminal import KEEP, ask, choose, errors_style, no_such_number, numbers_in, page, say
-from claudebox.trust.programs import trusted_program
-from claudebox.trust.reach import reach_of
-from claudebox.view.text import escape
+from claudebox.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,10 +90,8 @@ class Kept:
             return []
 
 
-def finish(plan: Plan, may_ask: bool) -> None:
+def finish(plan: Plan, review: Review, may_ask: bool) -> None:
     """Look at the layer of a box that has ended, and do what the user says, now or in advance."""
-    review = plan.review
-    assert review is not None
     try:
         layer = store.load(review.place, review.layer)
     except Problem:

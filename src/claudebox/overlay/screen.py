@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from claudebox import files
+from claudebox.errors import quote
 from claudebox.model import Trace
 from claudebox.overlay.changes import (
     ADDED,
@@ -30,9 +31,8 @@ from claudebox.overlay.history import Carried, Carry, changing
 from claudebox.overlay.store import Layer
 from claudebox.overlay.table import held_names
 from claudebox.paths import shorten_home, within
-from claudebox.problem import quote
 from claudebox.record import Record
-from claudebox.view.text import (
+from claudebox.text import (
     BOLD,
     DIM,
     GREEN,

@@ -18,10 +18,10 @@ import stat
 from _json import encode_basestring_ascii  # the part of `json` in C: the rest takes as long as making a layer
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.overlay.changes import DELETED, Baseline, Changes, Never, read_changes
 from claudebox.paths import is_below, is_inside
-from claudebox.problem import Problem
-from claudebox.process.isolation import c_function
+from claudebox.process.isolation import c_call
 from claudebox.record import Record
 
 GIT = "git-"  # before `upper` and `work`, for the repository's directory
@@ -317,11 +317,9 @@ def write_out(layer: Layer) -> None:
     Who has a file mapped, in another box, changes it without a trace in its times until it is written out; then again
     each change is marked. Without that, what lands might not be what was shown.
     """
-    call = c_function("syncfs")
     descriptor = os.open(layer.upper, files.DIRECTORY)
     try:
-        if call is not None:
-            call(descriptor)
+        c_call("syncfs", descriptor)
     finally:
         os.close(descriptor)
 

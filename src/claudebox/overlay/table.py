@@ -88,7 +88,7 @@ HARMLESS = frozenset(
 )
 HARMLESS_ENDS = ("ignore", "-version", "cache", "keep", ".example", ".sample", ".template", ".swp", ".lock", ".log")
 HARMLESS_BEGINNINGS = (".#", ".nfs", ".coverage.")
-FILLED = SKIPPED.keys() - {DOT_GIT, ".hg", ".svn", ".jj", ".direnv"}  # by tools: nothing but a repository counts there
+FILLED = SKIPPED - {DOT_GIT, ".hg", ".svn", ".jj", ".direnv"}  # by tools: nothing but a repository counts there
 
 
 class Reason(Record):

@@ -11,14 +11,14 @@ import os
 import time
 
 from claudebox import files
-from claudebox.model import FILE, Mount, Plan
+from claudebox.model import FILE, Launch, Mount
 from claudebox.paths import is_below, parents
 from claudebox.terminal import say
-from claudebox.view.text import cut, escape, fill
+from claudebox.text import cut, escape, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from claudebox.model import Deed
 
 MOST_LOOKED_AT, LONGEST = 20_000, 0.5  # files and directories, which take 50 ms; seconds, on a busy machine
 DEEPEST = 50  # directories that are open at a time
@@ -27,8 +27,9 @@ GONE = "claudebox: written outside of the project, and gone with the box:"
 HISTORIES = ("history", "hst", "hsts", "info")  # as ~/.bash_history, ~/.lesshst, ~/.wget-hsts, ~/.viminfo end
 
 
-def watch_home(plan: Plan, root: str) -> Callable[[bool], None]:
+def watch_home(launch: Launch, root: str) -> Deed:
     """Take hold of the home: the mounts are made, and no program has started yet. The exit status stays as it is."""
+    plan = launch.plan
     home = hold_home(plan.person.home, root)
 
     def report(_: bool) -> None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import NoReturn
 
 # Options of prctl.
@@ -21,18 +20,19 @@ ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 CLONE = {"x86_64": 56, "aarch64": 220}
 
 
-def c_function(name: str) -> Callable[..., int] | None:
-    """A function of the C library; None if this Python cannot call it."""
+_addresses: dict[str, int] = {}  # looked up once: a landing renames ten thousand files
+
+
+def c_call(name: str, *arguments: int | bytes) -> int:
+    """Call a function of the C library. -1 if it fails, or if this Python cannot call it."""
     try:
         import _ctypes
     except ImportError:
-        return None
-    address = _ctypes.dlsym(_ctypes.dlopen(None, 0), name)  # type: ignore[arg-type]  # None: the libraries that are loaded already
-
-    def call(*arguments: int | bytes) -> int:
-        return int(_ctypes.call_function(address, arguments))
-
-    return call
+        return -1
+    if name not in _addresses:
+        loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: the libraries that are loaded already
+        _addresses[name] = _ctypes.dlsym(loaded, name)
+    return int(_ctypes.call_function(_addresses[name], arguments))
 
 
 NEW_USER_NAMESPACE = 0x10000000
@@ -72,10 +72,10 @@ def fork_sibling() -> int:
 
 
 def _clone(flags: int, *, as_sibling: bool) -> int:
-    call, number = c_function("syscall"), CLONE.get(os.uname().machine)
-    if call is None or number is None:
+    number = CLONE.get(os.uname().machine)
+    if number is None:
         return -1
-    return call(number, flags | (CHILD_OF_PARENT if as_sibling else 0) | CHILD_ENDED, 0, 0, 0, 0)
+    return c_call("syscall", number, flags | (CHILD_OF_PARENT if as_sibling else 0) | CHILD_ENDED, 0, 0, 0, 0)
 
 
 def _become_root_of_it(user: int, group: int) -> None:
@@ -90,8 +90,7 @@ def _become_root_of_it(user: int, group: int) -> None:
 
 def _renew_proc() -> None:
     """Mount a new /proc, where bwrap looks up its child. In the host's, that number is another process."""
-    mount = c_function("mount")
-    if mount is None or mount(b"proc", b"/proc", b"proc", 0, 0) != 0:
+    if c_call("mount", b"proc", b"/proc", b"proc", 0, 0) != 0:
         raise Problem("the kernel does not let claudebox mount /proc for the box", *advice())
 
 
@@ -102,8 +101,7 @@ def layer_label(number: int) -> bytes:
 
 def enter_network_namespace(settings: tuple[tuple[str, str], ...]) -> None:
     """Enter a new network namespace in which the kernel has these settings, below /proc/sys/net."""
-    call = c_function("unshare")
-    if call is None or call(NEW_NETWORK_NAMESPACE) != 0:
+    if c_call("unshare", NEW_NETWORK_NAMESPACE) != 0:
         refuse("network")
     for name, value in settings:
         try:
@@ -152,25 +150,19 @@ SET_NO_NEW_PRIVILEGES = 38
 
 def can_scope() -> bool:
     """Whether this kernel and this Python support Landlock scopes."""
-    call = c_function("syscall")
-    return call is not None and call(CREATE_RULESET, 0, 0, ASK_VERSION) >= SCOPES_SINCE
+    return c_call("syscall", CREATE_RULESET, 0, 0, ASK_VERSION) >= SCOPES_SINCE
 
 
 def scope_to_box() -> None:
     """From here on, this process and its children reach only what they start themselves, if the kernel can do that."""
-    call = c_function("syscall")
-    if call is None or not can_scope():
+    if not can_scope():
         return
     # struct landlock_ruleset_attr: it restricts scopes, but neither files nor ports, so that bwrap can still mount.
     attributes = bytes(16) + (SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS).to_bytes(8, "little")
-    ruleset = call(CREATE_RULESET, attributes, len(attributes), 0)
-    if ruleset < 0 or _no_new_privileges() != 0 or call(RESTRICT_SELF, ruleset, 0) != 0:
+    ruleset = c_call("syscall", CREATE_RULESET, attributes, len(attributes), 0)
+    has_agreed = ruleset >= 0 and c_call("prctl", SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) == 0
+    if not has_agreed or c_call("syscall", RESTRICT_SELF, ruleset, 0) != 0:
         raise Problem("the kernel offers Landlock scopes, but then refused them", "claudebox --check")
-
-
-def _no_new_privileges() -> int:
-    control = c_function("prctl")
-    return control(SET_NO_NEW_PRIVILEGES, 1, 0, 0, 0) if control is not None else -1
 
 
 KEYCTL = {"x86_64": 250, "aarch64": 219}
@@ -180,11 +172,11 @@ THE_SESSIONS = -3
 
 def leave_session_keyring() -> None:
     """From here on, this process and its children have a keyring of their own, without a key."""
-    call, number = c_function("syscall"), KEYCTL.get(os.uname().machine)
-    if call is None or number is None or call(number, JOIN_SESSION, 0) >= 0:
+    number = KEYCTL.get(os.uname().machine)
+    if number is None or c_call("syscall", number, JOIN_SESSION, 0) >= 0:
         return
     # If the kernel has no keys, or a container refuses the calls, no key can be read either.
-    if call(number, FIND, THE_SESSIONS, 0) >= 0:
+    if c_call("syscall", number, FIND, THE_SESSIONS, 0) >= 0:
         raise Problem(
             "the kernel does not give the box a keyring of its own: you may have too many keys",
             "see which, and remove some: cat /proc/keys; keyctl unlink NUMBER",

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import os
+import select
 import subprocess
-import sys
 
-from claudebox.archive import own_command
+from claudebox.errors import Problem
 from claudebox.host import Host, read_host, system
+from claudebox.host.programs import trusted_path
 from claudebox.host.tree import Tree
-from claudebox.problem import Problem
-from claudebox.process.companion import die_with_parent
+from claudebox.process.companion import LONGEST_MESSAGE, READY, die_with_parent, start_beside
 from claudebox.process.isolation import fork_into_namespaces, scope_to_box
 from claudebox.record import Record
-from claudebox.trust.programs import trusted_path
-from claudebox.trust.reach import reach_of
+from claudebox.state.reach import reach_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 TRIAL_SECONDS = 20
 NO_VERSION = "unknown version"
@@ -48,8 +45,8 @@ class Outcome(Record):
     stderr: str
 
 
-def run(*command: str, text: str = "") -> Outcome:
-    """Run a program with next to nothing in its environment, and `text` as its input.
+def run(*command: str) -> Outcome:
+    """Run a program with next to nothing in its environment.
 
     It does not start in the project, where many programs look for settings: `claude --version` for one.
     """
@@ -58,43 +55,47 @@ def run(*command: str, text: str = "") -> Outcome:
     environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            command, cwd="/", capture_output=True, env=environ, input=text.encode(), timeout=TRIAL_SECONDS, check=False
+            command,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environ,
+            timeout=TRIAL_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return Outcome(-1, "", str(error))
     return Outcome(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 
 
-def run_in_namespaces(module: str, question: object) -> Any:
-    """Have `main` of one of our modules, which calls `answer_in_namespaces`, answer a question. Raises a Problem.
+def run_in_namespaces(work: Callable[[], list[str]]) -> list[str]:
+    """Have a child that has the namespaces of a box find something out. Raises the Problem that it has met.
 
     It is a process of its own, because there is no way back from the namespaces that it enters.
     """
-    outcome = run(*own_command(module), text=json.dumps(question))
-    try:
-        answer = json.loads(outcome.stdout)
-    except ValueError:
-        last = (outcome.stderr.strip().splitlines() or [f"exit status {outcome.status}"])[-1]
-        raise Problem(f"the trial failed: {last}") from None
-    if "problem" in answer:
-        raise Problem(answer["problem"])
-    return answer["answer"]
 
-
-def answer_in_namespaces(work: Callable[[Any], object]) -> None:
-    """Read a question, find the answer in a child that has the namespaces of a box, and print it. Both are JSON."""
-    question = json.load(sys.stdin)
-    try:
+    def answer(report: int) -> None:
+        die_with_parent()
         scope_to_box()
         child = fork_into_namespaces()
         if child != 0:
-            _, status = os.waitpid(child, 0)
-            os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+            os.waitpid(child, 0)
+            return
         die_with_parent()
-        found = {"answer": work(question)}
-    except Problem as problem:
-        found = {"problem": problem.message}
-    json.dump(found, sys.stdout)
+        try:
+            os.write(report, READY + "\n".join(work()).encode())
+        except OSError as error:
+            raise Problem(f"the trial failed: {error}") from None
+
+    life = start_beside(answer, ())
+    try:
+        is_over = bool(select.select([life], [], [], TRIAL_SECONDS)[0])
+        said = os.read(life, LONGEST_MESSAGE).decode(errors="replace") if is_over else ""
+    finally:
+        os.close(life)
+    if not said.startswith(READY.decode()):
+        raise Problem(said.partition("\0")[0] or "the trial failed without a word")
+    return said.split()
 
 
 def program_version(path: str) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import posixpath
 from typing import TypeVar
 
+from claudebox.errors import Problem
+from claudebox.host.secrets import looks_secret
 from claudebox.model import Origin
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.documents import Document, Path, shown
 from claudebox.settings.table import BY_KEY, LIST, Setting
 from claudebox.settings.types import is_variable_name, variables
 from claudebox.settings.values import Statement, Value, Word
-from claudebox.trust.secret_values import looks_secret
 
 T = TypeVar("T")
 

@@ -12,11 +12,11 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+from claudebox.errors import Problem
+from claudebox.host.secrets import looks_secret, secret_value
 from claudebox.model import Origin
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.table import BY_KEY
-from claudebox.trust.secret_values import looks_secret, secret_value
 
 Path = tuple[str | int, ...]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import stat
 
+from claudebox.errors import Problem, quote
 from claudebox.host import Host
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Finding, Origin, Port
-from claudebox.problem import Problem, quote
 from claudebox.record import Record
 from claudebox.settings.table import BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word

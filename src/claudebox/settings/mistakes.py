@@ -5,7 +5,7 @@ This is imported only for a word, a variable or a key that claudebox does not ha
 
 from __future__ import annotations
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from claudebox.settings.table import BY_OPTION, SETTINGS
 
 # Dashes that a web page or a word processor puts in the place of `-`.

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, Origin
 from claudebox.paths import is_inside, shorten_home
-from claudebox.problem import Problem
 from claudebox.settings.contents import describe, said_in
 from claudebox.settings.documents import Document, parse
 from claudebox.settings.gather import DEFAULT_PROFILE, refuse_foreign
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import Profile, Statement, Word
 from claudebox.state import SHOWN, find_state
-from claudebox.trust.reach import reach_of
+from claudebox.state.reach import reach_of
 
 SUFFIXES = (".toml", ".json")
 SHIPPED = "claudebox"  # where a profile comes from that the user did not write
@@ -172,7 +172,7 @@ def shipped_profile(name: str) -> bytes | None:
 
 
 def _packed() -> dict[str, bytes]:
-    """The profiles, if claudebox is a single file: who loaded this module then has all files (archive.py)."""
+    """The profiles, if claudebox is a single file: the loader of this module then has all files."""
     files: dict[str, bytes] = getattr(__spec__.loader, "files", {})
     return {name: content for name, content in files.items() if name.endswith(SUFFIX)}
 

@@ -6,18 +6,17 @@ valid only for this content in this project.
 
 from __future__ import annotations
 
-from claudebox import remembered
+from claudebox.errors import Problem, quote
 from claudebox.host import Host
-from claudebox.host.digest import sha256
+from claudebox.host.tree import sha256
 from claudebox.model import Preparation
-from claudebox.problem import Problem, quote
 from claudebox.record import Record
-from claudebox.remembered import Form
 from claudebox.settings.contents import said_in
 from claudebox.settings.documents import parse
 from claudebox.settings.table import BY_NAME, VALUE
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
-from claudebox.state import find_state
+from claudebox.state import find_state, memory
+from claudebox.state.memory import Form
 
 FORM = Form("What you said about settings of projects. Remove this file to be asked again.")
 GRANTED, REFUSED = "yes", "no"
@@ -70,8 +69,8 @@ def _tightens(said: Statement, below: Settings) -> bool:
 
 def decisions(host: Host) -> dict[str, bool]:
     """What the user decided about such files, by `content_id`. If the memory is damaged, nothing was decided."""
-    memory = remembered.recall(host.tree, find_state(host).decisions, FORM, host.person.uid)
-    words = [line.partition(" ") for line in memory.lines]
+    recalled = memory.recall(host.tree, find_state(host).decisions, FORM, host.person.uid)
+    words = [line.partition(" ") for line in recalled.lines]
     return {content_id: said == GRANTED for said, _, content_id in words if said in (GRANTED, REFUSED)}
 
 
@@ -80,4 +79,4 @@ def note_decision(host: Host, content_id: str, *, granted: bool) -> tuple[Prepar
     others = {name: value for name, value in decisions(host).items() if name != content_id}
     latest = list({**others, content_id: granted}.items())[-MOST_DECISIONS:]
     lines = [f"{GRANTED if value else REFUSED} {name}" for name, value in latest]
-    return remembered.note_with_directory(find_state(host).decisions, FORM, lines)
+    return memory.note_with_directory(find_state(host).decisions, FORM, lines)

@@ -6,9 +6,9 @@ A type parses the text of an option, a variable, or a string in a file (`parse`)
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.model import RO, RW, Port
 from claudebox.paths import expand_home
-from claudebox.problem import Problem
 from claudebox.settings.values import Amount, EnvWish, MountWish, Value, Word
 
 TYPE_CHECKING = False

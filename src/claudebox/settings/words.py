@@ -7,7 +7,7 @@ No list of claude's subcommands decides: what would change the box is refused th
 
 from __future__ import annotations
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from claudebox.record import Record
 from claudebox.settings.table import ALL, BY_OPTION, COMMAND, MODE, ON, SWITCH, Setting
 

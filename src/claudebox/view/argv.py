@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from claudebox.model import ABSENT, COVER, DEV, FILE, HIDE, MASK, PROC, RO, SYMLINK, TMPFS, WRITABLE, Mount, Plan
+from claudebox.model import (
+    ABSENT,
+    COVER,
+    DEV,
+    FILE,
+    HIDE,
+    MASK,
+    PROC,
+    RO,
+    SYMLINK,
+    TMPFS,
+    WRITABLE,
+    Launch,
+    Mount,
+    Names,
+    Plan,
+)
 from claudebox.record import Record
 
 
@@ -18,16 +34,20 @@ Argument = str | Data
 Operation = tuple[Argument, ...]
 
 
-def bwrap_operations(plan: Plan) -> list[Operation]:
-    """Each option with its values, in order, without the program."""
+def bwrap_operations(plan: Plan, launch: Launch | None = None) -> list[Operation]:
+    """Each option with its values, in order, without the program: as they are pasted, or for a launch.
+
+    Whoever pastes them has nobody who knows the list of names: then the box reaches nothing.
+    """
+    mounts, environment = (plan.mounts, plan.environment) if launch is None else (launch.mounts, launch.environment)
     return [
-        *_isolation(plan),
-        ("--seccomp", Data(plan.seccomp, SECCOMP)),
-        *(operation for mount in plan.mounts for operation in _mount(mount)),
+        *_isolation(plan, is_launch=launch is not None),
+        ("--seccomp", Data(plan.kernel.seccomp, SECCOMP)),
+        *(operation for mount in mounts for operation in _mount(mount)),
         ("--remount-ro", "/"),
         # bwrap cannot bound it, and what programs write in it has a place of its own: /dev/shm.
         ("--remount-ro", "/dev"),
-        *(("--setenv", variable.name, variable.value) for variable in plan.environment if variable.late),
+        *(("--setenv", variable.name, variable.value) for variable in environment if variable.late),
         ("--chdir", plan.project),
     ]
 
@@ -43,7 +63,7 @@ def called_pasta(path: str) -> str:
     return path if name.startswith("pasta") else f"{directory}/pasta"
 
 
-def _isolation(plan: Plan) -> list[Operation]:
+def _isolation(plan: Plan, *, is_launch: bool) -> list[Operation]:
     # The user namespace and --cap-drop are for root, who otherwise keeps every capability and can unmount the masks.
     return [
         ("--unshare-user", "--uid", str(plan.person.uid), "--gid", str(plan.person.gid)),
@@ -52,9 +72,13 @@ def _isolation(plan: Plan) -> list[Operation]:
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
         # With an uplink, or a list of names, bwrap already starts in the box's own network.
-        *([] if plan.network.is_hosts or plan.network.uplink or plan.names else [("--unshare-net",)]),
+        *(
+            []
+            if plan.network.is_hosts or plan.network.uplink or (is_launch and plan.get(Names))
+            else [("--unshare-net",)]
+        ),
         # In a user namespace of its own, a program has all capabilities, and so reaches far more of the kernel.
-        *([("--disable-userns",)] if plan.disable_userns else []),
+        *([("--disable-userns",)] if plan.kernel.disable_userns else []),
     ]
 
 

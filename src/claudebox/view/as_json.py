@@ -6,15 +6,15 @@ import json
 from typing import Any
 
 from claudebox import __version__
-from claudebox.model import FILE, EnvVar, Mount, Names, Network, Plan
-from claudebox.trust.secret_values import secret_value
+from claudebox.host.secrets import secret_value
+from claudebox.model import FILE, Broker, EnvVar, Mount, Names, Network, Nix, Plan
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
 SCHEMA = 2  # goes up when a field changes its meaning or goes
 
 
 def audit_json(plan: Plan) -> str:
-    broker, nix, review, outside = plan.broker, plan.nix, plan.review, plan.outside
+    broker, nix, review, outside = plan.get(Broker), plan.get(Nix), plan.review, plan.outside
     more: dict[str, Any] = {}
     if broker is not None:
         more["broker"] = {"credential": broker.shown, "limits": dict(broker.limits), "journal": broker.journal}
@@ -27,7 +27,7 @@ def audit_json(plan: Plan) -> str:
             "mounts": [_mount(mount) for mount in plan.mounts],
             "environment": [_variable(variable) for variable in plan.environment],
             "packages": [_some(package, "reference", "paths", "rule") for package in plan.packages],
-            "network": _network(plan.network, plan.names),
+            "network": _network(plan.network, plan.get(Names)),
             "nix": _some(nix, "mode", "rule", "holes") if nix is not None else None,
             "outside": {
                 "variables": outside.variables,
@@ -92,8 +92,7 @@ def _guard(plan: Plan) -> Any:
 
 
 def dry_run_json(plan: Plan, walls: tuple[str, ...] = ()) -> str:
-    # Whoever uses these options has nobody who knows the list of names: then the box reaches nothing.
-    operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan.replace(names=None))]
+    operations = [[_word(word) for word in operation] for operation in bwrap_operations(plan)]
     uplink = plan.network.uplink
     pasta = [called_pasta(uplink.pasta), *uplink.options] if uplink else []
     return dump(

@@ -6,6 +6,7 @@ from claudebox import __version__
 from claudebox.agreement import READ_ONLY, WITHOUT, News
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.host.secrets import secret_value
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -25,16 +26,18 @@ from claudebox.model import (
     EnvVar,
     Finding,
     Guarded,
+    Login,
     Mount,
+    Names,
     Network,
+    Nix,
     Package,
     Plan,
     Port,
 )
 from claudebox.overlay.ways import WAYS
 from claudebox.paths import shorten_home, within
-from claudebox.trust.secret_values import secret_value
-from claudebox.view.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
+from claudebox.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,9 +90,10 @@ def audit(plan: Plan, style: Style) -> str:
         else []
     )
     lines += [_heading("Network", "", style), *_network(plan.network, style)]
-    lines += _names(plan.names.allowed, style) if plan.names is not None else []
-    if plan.nix is not None:
-        lines += [_heading("Nix", "", style), *table_row(plan.nix.mode, escape(plan.nix.meaning).split(), LABEL, style)]
+    names, nix = plan.get(Names), plan.get(Nix)
+    lines += _names(names.allowed, style) if names is not None else []
+    if nix is not None:
+        lines += [_heading("Nix", "", style), *table_row(nix.mode, escape(nix.meaning).split(), LABEL, style)]
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
     lines += ["", *findings_lines(plan.findings, style)] if plan.findings else []
     return "\n".join(lines) + "\n"
@@ -230,8 +234,9 @@ def _ports(published: tuple[Port, ...], host_ports: tuple[Port, ...], style: Sty
 def _outside(plan: Plan, style: Style) -> list[str]:
     home = plan.person.home
     lines = table_row("variables", [f"{plan.outside.variables} of the host's variables"], LABEL, style)
-    if plan.broker is not None:
-        lines += table_row("credential", _credential(plan.broker, home), LABEL, style)
+    broker = plan.get(Broker)
+    if broker is not None:
+        lines += table_row("credential", _credential(broker, home), LABEL, style)
     label = "secret places"
     for place in plan.outside.places:
         lines += table_row(label, [escape(shorten_home(place.path, home)), f"({place.reason})"], LABEL, style)
@@ -281,10 +286,11 @@ def news_text(plan: Plan, news: News, style: Style) -> str:
     lines += _ports(news.published, news.host_ports, style)
     lines += _names(news.names, style)
     lines += _files(news.mounts, home, style)
-    if news.login and plan.broker is not None:
-        lines += table_row("credential", _credential(plan.broker, home), LABEL, style)
-    if news.login and plan.login is not None:
-        lines += table_row("login", [escape(shorten_home(plan.login.file, home))], LABEL, style)
+    broker, login = plan.get(Broker), plan.get(Login)
+    if news.login and broker is not None:
+        lines += table_row("credential", _credential(broker, home), LABEL, style)
+    if news.login and login is not None:
+        lines += table_row("login", [escape(shorten_home(login.file, home))], LABEL, style)
     for protection, path in news.lost:
         lines += table_row(LOST[protection], [shorten_home(path, home)], LABEL, style)
     lines += _runs(plan, style) if news.program else []

@@ -1,32 +1,64 @@
-"""What an explanation consists of, and how it is shown: as a short screen, or as JSON."""
+"""What is asked with `--explain`, what is answered, and how that is shown: as a short screen, or as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from claudebox.errors import quote
+from claudebox.host import Host
 from claudebox.model import Origin, Plan
-from claudebox.problem import quote
 from claudebox.record import Record
+from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
+from claudebox.settings.values import Settings
+from claudebox.text import BOLD, DIM, Style, escape, fill
 from claudebox.view.as_json import dump
-from claudebox.view.text import BOLD, DIM, Style, escape, fill
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.network import Address
 
 INDENT = 16
 
-PATH = "path"
-VARIABLE = "variable"
-ADDRESS = "address"
-PORT = "port"
-NIX = "nix"
-PACKAGE = "package"
-PROGRAM = "program"
+# What somebody gets who chooses a network.
+TIERS = {
+    FULL: "reaches everything that this host reaches, its own localhost too",
+    INET: "reaches the internet, and nothing near",
+    NAMES: "reaches only what --allow lists",
+    NO_NETWORK: "reaches nothing",
+}
 
-IN = "in"
-OUT = "out"
-HIDDEN = "hidden"  # something shows it, and something else covers it
-OTHER = "other"  # the box has something else at this path than the host
-MADE = "made"  # the box has one of its own
-MASKED = "masked"  # it is in the box, with made-up values
-DEPENDS = "depends"  # the answer depends on something that is not known yet
+
+class Endpoint(Record):
+    """A host, by name or address, and a port of it."""
+
+    host: str
+    port: int = 0  # none named
+    address: Address | None = None  # the host's for the box, as far as that is known without asking DNS
+
+    @property
+    def text(self) -> str:
+        if not self.port:
+            return self.host
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the box's own localhost."""
+        return self.address is not None and (self.address.is_loopback or self.address.is_unspecified)
+
+
+class Question(Record):
+    """What somebody asks about: everything that a word can mean. Each feature answers for what it knows."""
+
+    plan: Plan
+    host: Host
+    settings: Settings  # of two that ask for the same thing, the Plan knows only the winner
+    word: str = ""  # as it was typed, in case that a feature knows something by this name
+    path: str = ""
+    variable: str = ""
+    port: int = 0
+    endpoint: Endpoint | None = None
 
 
 class Because(Record):
@@ -46,12 +78,30 @@ class Change(Record):
 class Answer(Record):
     """What is true of one thing."""
 
+    # What it is about.
+    PATH = "path"
+    VARIABLE = "variable"
+    ADDRESS = "address"
+    PORT = "port"
+    NIX = "nix"
+    PACKAGE = "package"
+    PROGRAM = "program"
+
+    # Whether the box has it.
+    IN = "in"
+    OUT = "out"
+    HIDDEN = "hidden"  # something shows it, and something else covers it
+    OTHER = "other"  # the box has something else at this path than the host
+    MADE = "made"  # the box has one of its own
+    MASKED = "masked"  # it is in the box, with made-up values
+    DEPENDS = "depends"  # the answer depends on something that is not known yet
+
     kind: str
     subject: str
     state: str
     verdict: str
-    because: tuple[Because, ...]
-    changes: tuple[Change, ...]
+    because: Sequence[Because]
+    changes: Sequence[Change]
     access: str = ""  # for a path: ro or rw
     place: str = ""  # for a path: where it is in the box
 
@@ -75,6 +125,12 @@ def because_of_tier(plan: Plan) -> Because:
     network = plan.network
     said = "" if network.origin.is_default else f", by {network.origin.shown}"
     return Because(f"network tier `{network.tier}`{said}: {network.meaning}", network.origin)
+
+
+def other_tiers(plan: Plan, *tiers: str) -> list[Change]:
+    has_ports = plan.network.published or plan.network.host_ports
+    but = {FULL: "; not with --publish or --host-port"} if has_ports else {}
+    return [Change(TIERS[tier] + but.get(tier, ""), ("--network", tier)) for tier in tiers]
 
 
 def undo(origin: Origin, said: str = "", effect: str = "") -> list[Change]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from claudebox import __version__
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Finding, Mount, Plan
+from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Broker, Finding, Login, Mount, Names, Nix, Plan
 from claudebox.paths import shorten_home, within
 from claudebox.record import Record
+from claudebox.state import Cache
+from claudebox.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
 from claudebox.view.audit import (
     findings_lines,
     host_text,
@@ -21,7 +23,6 @@ from claudebox.view.audit import (
     shown_argument,
     variable_text,
 )
-from claudebox.view.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
 
 INDENT = 15
 TOOLCHAIN = "toolchain"  # the rule
@@ -152,8 +153,9 @@ def _writable(plan: Plan, mounts: tuple[Mount, ...]) -> Row:
     own = [mount for mount in shown if plan.state is not None and plan.state.has(mount.source)]
     later = {LAYER: " (kept until you land it)"}
     paths = tuple(mount_text(one, plan.person.home) + later.get(one.kind, "") for one in shown if one not in own)
-    kept = ["Claude's state"] if len(own) > (plan.cache is not None) else []
-    kept += ["the cache"] if plan.cache is not None else []
+    has_cache = plan.get(Cache) is not None
+    kept = ["Claude's state"] if len(own) > has_cache else []
+    kept += ["the cache"] if has_cache else []
     return Row("writable", paths, f"and {' and '.join(kept)} of this project" if kept else "")
 
 
@@ -179,27 +181,27 @@ def _variables(plan: Plan) -> Row:
 
 
 def _network(plan: Plan) -> list[Row]:
-    network = plan.network
+    network, names, nix = plan.network, plan.get(Names), plan.get(Nix)
     ports = [f"{port.box} of the box is localhost:{port.host} here" for port in network.published]
     ports += [f"localhost:{port.box} in the box is 127.0.0.1:{port.host} here" for port in network.host_ports]
-    hosts = tuple(map(host_text, plan.names.allowed)) if plan.names is not None else ()
+    hosts = tuple(map(host_text, names.allowed)) if names is not None else ()
     said = "" if network.origin.is_default else f" ({network.origin.shown})"
     return [
         Row("network", words=f"{network.tier}: {network.meaning}{said}"),
         Row("ports", tuple(ports)),
         Row("hosts", hosts),
-        Row("nix", words=f"{plan.nix.mode}: {plan.nix.meaning}" if plan.nix is not None else ""),
+        Row("nix", words=f"{nix.mode}: {nix.meaning}" if nix is not None else ""),
     ]
 
 
 def _login(plan: Plan) -> Row:
-    words = ""
-    if plan.broker is not None:
-        limits = ", ".join(limit_text(*limit) for limit in plan.broker.limits)
-        shown = escape(shorten_home(plan.broker.shown, plan.person.home))
+    words, broker, login = "", plan.get(Broker), plan.get(Login)
+    if broker is not None:
+        limits = ", ".join(limit_text(*limit) for limit in broker.limits)
+        shown = escape(shorten_home(broker.shown, plan.person.home))
         words = f"{shown} stays outside (broker){f'; at most {limits}' if limits else ''}"
-    elif plan.login is not None and plan.login.file:
-        words = f"{escape(shorten_home(plan.login.file, plan.person.home))} enters: Claude can use it"
+    elif login is not None and login.file:
+        words = f"{escape(shorten_home(login.file, plan.person.home))} enters: Claude can use it"
     return Row("login", words=words)
 
 

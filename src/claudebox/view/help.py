@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.settings.table import BY_KEY, GROUPS, SETTINGS, Setting
 from claudebox.settings.words import Request
 from claudebox.terminal import show
-from claudebox.view.text import fill
+from claudebox.text import fill
 
 COLUMN = 30
 COLUMN_OF_SHORT = 26

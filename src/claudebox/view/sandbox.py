@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import RO, WRITABLE, Covered, EnvVar, Guarded, Mount, Names, Plan
+from claudebox.model import RO, WRITABLE, Broker, Covered, EnvVar, Guarded, Mount, Names, Nix, Plan
 from claudebox.paths import shorten_home, within
-from claudebox.view.text import bytes_text, some
+from claudebox.text import bytes_text, some
 
 HEAD = """\
 # You are in a sandbox (claudebox)
@@ -205,8 +205,8 @@ def _network(plan: Plan) -> str:
     lines = [f"- port {port.box} of the box is the user's `localhost:{port.host}`" for port in network.published]
     lines += [f"- `localhost:{port.box}` is a server on the user's machine" for port in network.host_ports]
     ports = "\n" + "\n".join(lines) + "\n" if lines else ""
-    broker = f"\n{BROKER}" if plan.broker is not None else ""
-    names = _names(plan.names) if plan.names is not None else ""
+    broker = f"\n{BROKER}" if plan.get(Broker) is not None else ""
+    names = _names(allowed) if (allowed := plan.get(Names)) is not None else ""
     meaning = f"Tier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}"
     return f"## Network\n\n{meaning}\n{names}{ports}{broker}"
 
@@ -223,7 +223,7 @@ def _names(names: Names) -> str:
 
 def _tools(plan: Plan) -> str:
     where = "`/usr`" if any(mount.path == "/usr" for mount in plan.mounts) else "the Nix store"
-    nix = f"{NIX[plan.nix.mode]} " if plan.nix is not None else ""
+    nix = f"{NIX[found.mode]} " if (found := plan.get(Nix)) is not None else ""
     return (
         f"## Tools\n\nPrograms come from {where}. The system's package manager cannot install anything here. {nix}"
         "Install into the project (`npm install`, a virtual environment, `cargo build`), or into `/tmp` or your home "

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox.model import EnvVar, Names, Plan, Preparation, Uplink
-from claudebox.problem import quote
-from claudebox.trust.secret_values import secret_value
+from claudebox.errors import quote
+from claudebox.host.secrets import secret_value
+from claudebox.model import Broker, EnvVar, Limits, Names, Plan, Preparation, Uplink
 from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 
@@ -33,12 +33,12 @@ def shell_command(plan: Plan, layered: tuple[str, ...] = ()) -> str:
     files: list[Data] = []
     redirections: list[str] = []
     # With an uplink, the groups have been dropped already.
-    clear_groups = plan.drop_groups and plan.network.uplink is None
+    clear_groups = plan.kernel.drop_groups and plan.network.uplink is None
     limits = "" if plan.network.uplink else _limits(plan)
     lines = [f"{limits}{CLEAR_GROUPS} env -i \\" if clear_groups else f"{limits}env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
-    operations = bwrap_operations(plan.replace(names=None))
+    operations = bwrap_operations(plan)
     lines += [f"  {_line(operation, files, redirections)} \\" for operation in operations]
     lines += [f"  {' '.join([*(_argument(word) for word in program_words(plan)), *redirections])}"]
     box = _with_files("\n".join(lines), files)
@@ -47,10 +47,10 @@ def shell_command(plan: Plan, layered: tuple[str, ...] = ()) -> str:
 
 
 def _limits(plan: Plan) -> str:
-    limits = plan.limits
+    limits = plan.get(Limits)
     if limits is None:
         return ""
-    manager = "--system" if plan.drop_groups else "--user"
+    manager = "--system" if plan.kernel.drop_groups else "--user"
     properties = [f"MemoryMax={limits.memory}", "MemorySwapMax=0"] if limits.memory else []
     properties += [f"TasksMax={limits.pids}"] if limits.pids else []
     properties += [f"CPUQuota={limits.cpu // PER_CENT}%"] if limits.cpu else []
@@ -63,8 +63,8 @@ def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
     (A launch attaches pasta instead: if pasta were killed while it starts, it would leave a process behind.)
     """
     # pasta refuses to run as root of the system, so for root `unshare` makes the user namespace.
-    prefix = f"{CLEAR_GROUPS} unshare --user --map-root-user -- " if plan.drop_groups else ""
-    words = ["--netns-only", *uplink.options] if plan.drop_groups else [*uplink.options]
+    prefix = f"{CLEAR_GROUPS} unshare --user --map-root-user -- " if plan.kernel.drop_groups else ""
+    words = ["--netns-only", *uplink.options] if plan.kernel.drop_groups else [*uplink.options]
     # A launch opens these ports itself.
     published = [f"127.0.0.1/{port.host}:{port.box}" for port in plan.network.published]
     words += [word for ports in published or ["none"] for word in ("--tcp-ports", ports)]
@@ -82,8 +82,8 @@ def _preparations(plan: Plan) -> str:
     """What claudebox writes before it starts the box, except what is private."""
     directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
     missing = [quote(package.reference) for package in plan.packages if not package.paths]
-    text = NO_BROKER if plan.broker is not None else ""
-    text += _names(plan.names) if plan.names is not None else ""
+    text = NO_BROKER if plan.get(Broker) is not None else ""
+    text += _names(names) if (names := plan.get(Names)) is not None else ""
     text += "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
     text += f"mkdir -p -m 700 {' '.join(map(quote, dict.fromkeys(directories)))}\n" if directories else ""
     for item in plan.preparations:

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from claudebox.errors import Problem
 from claudebox.overlay import store
 from claudebox.overlay.changes import DEEPEST, DIRECTORY, FILE, NOTHING, OPAQUE, kind_seen
-from claudebox.problem import Problem
 from unit.overlay.world import make_world, picture
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]

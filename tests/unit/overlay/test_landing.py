@@ -20,9 +20,9 @@ import pytest
 
 from claudebox import files
 from claudebox.commands.review import _discard
+from claudebox.errors import Problem
 from claudebox.overlay import landing, store
 from claudebox.overlay.landing import Operation, _Mover, land
-from claudebox.problem import Problem
 from conftest import CHECKOUT
 from unit.overlay.world import World, make_world, picture, wait_for_the_clock
 
@@ -91,7 +91,7 @@ def killed_at(moment: int, deed: Callable[[], None]) -> bool:
 
 def without_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a file system that cannot exchange two names."""
-    monkeypatch.setattr(files, "_function", lambda _: None)
+    monkeypatch.setattr(files, "c_call", lambda *_: -1)
 
 
 def on_two_disks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from claudebox.overlay.places import find_places
 from claudebox.overlay.report import Quarantine, remove
 from claudebox.overlay.screen import View, rows
 from claudebox.overlay.table import WANTED
-from claudebox.view.text import WIDTH, Style, width
+from claudebox.text import WIDTH, Style, width
 from golden import Golden
 from hosts.machine import plant
 

@@ -12,7 +12,7 @@ import pytest
 from claudebox.overlay.changes import MOST_SHOWN
 from claudebox.overlay.screen import diff_lines, listing, summary, unified
 from claudebox.terminal import users_program
-from claudebox.view.text import Style, width
+from claudebox.text import Style, width
 from unit.overlay.world import World, make_world, wait_for_the_clock
 
 pytestmark = pytest.mark.req("LAND-01")

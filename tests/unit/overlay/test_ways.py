@@ -12,8 +12,8 @@ from claudebox.host.walk import find_links
 from claudebox.model import Plan
 from claudebox.overlay import ways
 from claudebox.overlay.ways import find_ways
+from claudebox.text import Style
 from claudebox.view.audit import audit
-from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("REACH-01", "UX-02", "INST-02")

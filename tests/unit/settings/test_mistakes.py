@@ -6,13 +6,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from claudebox.settings.gather import from_variables
 from claudebox.settings.mistakes import DASHES, REMOVED
 from claudebox.settings.profiles import shipped_names
 from claudebox.settings.table import BY_KEY, BY_OPTION, SETTINGS
 from claudebox.settings.words import Request, parse
-from claudebox.view.text import WIDTH
+from claudebox.text import WIDTH
 
 OPTIONS = sorted(option for option in BY_OPTION if option.startswith("--"))
 

@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from claudebox.cli import MODES
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from claudebox.settings.table import BY_OPTION, COMMAND, LIST, MODE, OPERAND, SETTINGS, SWITCH, VALUE, Setting
 from claudebox.settings.words import (
     JSON_MODES,

@@ -1,1 +1,30 @@
-"""`--auth broker`: the credential stays outside, and the box gets a socket to somebody who uses it for the box."""
+"""The broker (`--auth broker`): Claude's credential stays outside."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import Launch
+from claudebox.settings.table import BROKER as CHOSEN
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.process.companion import Companion
+
+
+class BrokerFeature(Feature):
+    def applies(self, facts: Facts) -> bool:
+        return facts.install is not None and facts.settings.auth.text == CHOSEN
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.broker import decide
+
+        return decide.decide(facts, draft)
+
+    def beside(self, launch: Launch) -> Companion:
+        from claudebox.features.broker import act
+
+        return act.beside(launch)
+
+
+BROKER = BrokerFeature()

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.features.broker.decide import AT_START, OTHERWISE, SOCKET, TOKEN_URL
 from claudebox.files import make_private
-from claudebox.model import Broker, Plan
-from claudebox.problem import Problem
+from claudebox.host.variables import BASE_URL, read_address
+from claudebox.model import Broker, Launch
 from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.isolation import c_function
-from claudebox.trust.variables import BASE_URL, read_address
+from claudebox.process.isolation import c_call
 
 NOT_YET = "not-yet"
 BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
@@ -22,10 +22,9 @@ SET_DUMPABLE = 4
 PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
 
 
-def beside(plan: Plan) -> tuple[Plan, Companion]:
-    """Start the broker. The plan gets its socket and the token of this launch."""
-    assert plan.broker is not None
-    broker = plan.broker
+def beside(launch: Launch) -> Companion:
+    """Start the broker. The launch gets its socket and a token."""
+    broker = launch.get(Broker)
     check(broker, dict(os.environ))
     end = watch_own_end("for --auth broker", "--auth none")  # before anything is made
     directory = f"{broker.sockets}/{os.getpid()}-{os.urandom(8).hex()}"
@@ -36,11 +35,13 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     except OSError as error:
         raise Problem(f"the broker cannot be started: {broker.sockets}: {error.strerror}", OTHERWISE) from None
     life = start_beside(lambda report: _serve(broker, token, listener, end, report, directory), (listener, end))
-    mounts = tuple(mount.replace(source=directory) if mount.path == broker.place else mount for mount in plan.mounts)
-    variables = tuple(
-        variable.replace(value=token) if variable.value == AT_START else variable for variable in plan.environment
+    launch.mounts = tuple(
+        mount.replace(source=directory) if mount.path == broker.place else mount for mount in launch.mounts
     )
-    return plan.replace(mounts=mounts, environment=variables), Companion(life, ended, failed, lambda: remove(directory))
+    launch.environment = tuple(
+        variable.replace(value=token) if variable.value == AT_START else variable for variable in launch.environment
+    )
+    return Companion(life, ended, failed, lambda: remove(directory))
 
 
 def ended() -> Problem:
@@ -85,9 +86,7 @@ def listen(directory: str) -> int:
 
 def _serve(broker: Broker, token: str, listener: int, end: int, report: int, directory: str) -> None:
     try:
-        control = c_function("prctl")
-        if control is not None:
-            control(SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
+        c_call("prctl", SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
         from claudebox.features.broker.server.run import run
 
         run(broker, token, listener, end, report)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
+from claudebox.features.broker import BROKER
 from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
+from claudebox.host.variables import BASE_URL, read_address
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Mount, Origin, Step
 from claudebox.paths import absolute
-from claudebox.problem import Problem, quote
 from claudebox.settings.table import FULL
 from claudebox.settings.values import Amount, EnvWish, Settings
 from claudebox.state import LOGIN_FILE
-from claudebox.trust.reach import host_certificates
-from claudebox.trust.variables import BASE_URL, read_address
+from claudebox.state.reach import host_certificates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
         kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
         findings=tuple(upstream_findings(facts, broker)),
-        steps=(Step(Step.BESIDE, "broker"),),
-        decided=(("broker", broker),),
+        steps=(Step(Step.BESIDE, BROKER),),
+        records=(broker,),
     )
 
 
@@ -211,7 +212,7 @@ def _subscription(tree: Tree, file: str) -> str:
 
 
 def _login(tree: Tree, file: str) -> dict[str, Any]:
-    from claudebox.login import login_in, parse
+    from claudebox.state.login import login_in, parse
 
     return login_in(parse(tree.read(file) or b""))
 

@@ -6,10 +6,10 @@ a socket with a name, and no documentation says so.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.host import Host
-from claudebox.host.distribution import install_command
+from claudebox.host.system import install_command
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
 
 PLACES = ("/usr", "/nix/store")  # a Python below one of these is in the box as well
 PYTHONS = ("/usr/bin/python3", "/usr/local/bin/python3")

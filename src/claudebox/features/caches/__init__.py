@@ -1,1 +1,50 @@
-"""Caches of package managers, kept for the project."""
+"""What package managers download, kept for the project."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import RW, Launch
+from claudebox.settings.table import NONE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.process.companion import Companion
+
+
+class Caches(Feature):
+    def applies(self, facts: Facts) -> bool:
+        """A box without Claude on a host without any state leaves none behind, unless somebody asks for it."""
+        said, state = facts.settings.cache, facts.claude.all_projects.directory
+        is_wanted = facts.install is not None or said.origin.is_said or facts.tree.lstat(state) is not None
+        return said.text != NONE and is_wanted
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.caches import decide
+
+        return decide.decide(facts, draft)
+
+    def beside(self, launch: Launch) -> Companion:
+        from claudebox.features.caches import act
+
+        return act.beside(launch)
+
+    def mount(self, launch: Launch) -> None:
+        from claudebox.features.caches import act
+
+        act.mount(launch)
+
+
+class Warnings(Feature):
+    """Flags a cache of the host that somebody mounts writable."""
+
+    def applies(self, facts: Facts) -> bool:
+        return any(one.access == RW for one in facts.settings.mounts)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.caches import decide
+
+        return decide.decide_warnings(facts, draft)
+
+
+CACHES = Caches()

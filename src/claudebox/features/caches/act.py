@@ -10,38 +10,40 @@ from __future__ import annotations
 import os
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.features.caches.decide import PLACE
-from claudebox.model import Plan, Step
-from claudebox.problem import Problem
+from claudebox.model import Launch
 from claudebox.process.companion import Companion
-from claudebox.process.isolation import c_function
-from claudebox.state import CACHE_LOCK
+from claudebox.process.isolation import c_call
+from claudebox.record import Record
+from claudebox.state import CACHE_LOCK, Cache
 from claudebox.terminal import say
 
 
-def beside(plan: Plan) -> tuple[Plan, Companion]:
+class Over(Record):
+    """Whether this box has the host's caches."""
+
+    is_ours: bool
+
+
+def beside(launch: Launch) -> Companion:
     """Hold the place for changes as long as the box lives. If another box has it, this one does without the host's."""
-    assert plan.cache is not None
-    held = files.open_lock(f"{plan.cache.layers}/{CACHE_LOCK}")
-    companion = Companion(held)
-    if files.take_lock(held):
-        return plan, companion
-    say("claudebox: another box of this project has this host's caches: this one has the project's own alone\n")
-    return without_host(plan), companion
+    cache = launch.get(Cache)
+    held = files.open_lock(f"{cache.layers}/{CACHE_LOCK}")
+    over = Over(files.take_lock(held))
+    if not over.is_ours:
+        say("claudebox: another box of this project has this host's caches: this one has the project's own alone\n")
+        launch.mounts = tuple(
+            mount.replace(source=cache.directory) if mount.path == PLACE else mount for mount in launch.mounts
+        )
+    launch.keep(over)
+    return Companion(held)
 
 
-def without_host(plan: Plan) -> Plan:
-    assert plan.cache is not None
-    own = plan.cache.directory
-    return plan.replace(
-        mounts=tuple(mount.replace(source=own) if mount.path == PLACE else mount for mount in plan.mounts),
-        steps=tuple(step for step in plan.steps if step != Step(Step.MOUNT, "caches")),
-    )
-
-
-def mount(plan: Plan) -> None:
-    cache = plan.cache
-    assert cache is not None
+def mount(launch: Launch) -> None:
+    cache = launch.get(Cache)
+    if not launch.get(Over).is_ours:
+        return
     above, layers = os.open(cache.over_host, files.DIRECTORY), os.open(cache.layers, files.DIRECTORY)
     for lower, inner in cache.lower:
         name = inner.replace("/", "+")
@@ -61,7 +63,6 @@ def _lay(lower: int, target: int, upper: int, work: int) -> None:
     """Mount an overlay. Its directories are named by descriptors: no path can be replaced, or be misread."""
     names = {"lowerdir": lower, "upperdir": upper, "workdir": work}
     options = ",".join([*(f"{key}=/proc/self/fd/{value}" for key, value in names.items()), "userxattr"])
-    call = c_function("mount")
     words = (b"claudebox-cache", f"/proc/self/fd/{target}".encode(), b"overlay", 0, options.encode())
-    if call is None or call(*words) != 0:
+    if c_call("mount", *words) != 0:
         raise OSError(0, "the kernel refuses the overlay")

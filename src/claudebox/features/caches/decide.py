@@ -8,14 +8,15 @@ Whatever is in there was written by an agent. Nothing on the host reads it, and 
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.caches import CACHES
+from claudebox.host.secrets import contained_secret
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Preparation, Step
 from claudebox.paths import is_inside, parents
-from claudebox.problem import Problem
 from claudebox.settings.table import HOST
 from claudebox.state import Cache, Instance
-from claudebox.trust.secret_places import contained_secret
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     contribution = Contribution(
         mounts=(Mount(RW, PLACE, CACHE, source=state.cache), *links),
         preparations=tuple(directories(facts, state.cache, names)),
-        decided=(("cache", Cache(state.cache)),),
+        records=(Cache(state.cache),),
     )
     return contribution if said.text != HOST else over_host(facts, state, contribution, names)
 
@@ -131,8 +132,8 @@ def over_host(facts: Facts, state: Instance, contribution: Contribution, names: 
             Preparation(Preparation.DIRECTORY, state.cache_layers),
         ),
         findings=(Finding(Finding.RISK, f"{said.origin.shown} {said.text}", PRIVATE_TOO),),
-        steps=(Step(Step.BESIDE, "caches"), Step(Step.MOUNT, "caches")),
-        decided=(("cache", Cache(state.cache, state.cache_over_host, state.cache_layers, tuple(found))),),
+        steps=(Step(Step.BESIDE, CACHES), Step(Step.MOUNT, CACHES)),
+        records=(Cache(state.cache, state.cache_over_host, state.cache_layers, tuple(found)),),
     )
 
 

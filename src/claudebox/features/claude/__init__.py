@@ -1,1 +1,61 @@
-"""Claude Code in the box: the program, its home, its state, and the user's own configuration of it."""
+"""Claude Code: its program, its home, and what its options name."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import Launch, Plan
+from claudebox.state.claude_settings import PROJECT_SETTINGS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.model import Deed
+
+
+class Claude(Feature):
+    """The program, and its home."""
+
+    def applies(self, facts: Facts) -> bool:
+        return facts.install is not None
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.claude import decide
+
+        return decide.decide(facts, draft)
+
+    def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
+        from claudebox.features.claude import seed
+
+        return seed.complete(facts, draft, plan)
+
+    def after(self, launch: Launch) -> Deed:
+        from claudebox.features.claude import act
+
+        return act.after(launch)
+
+
+class ProjectSettings(Feature):
+    """Settings of Claude that the project brings."""
+
+    def applies(self, facts: Facts) -> bool:
+        return any(facts.tree.lstat(f"{facts.project}/{name}") is not None for name in PROJECT_SETTINGS)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.claude import decide
+
+        return decide.decide_project_settings(facts, draft)
+
+
+class Options(Feature):
+    """Files of the host that options of Claude name."""
+
+    def applies(self, facts: Facts) -> bool:
+        return facts.runs_claude and bool(facts.words)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.claude import options
+
+        return options.decide(facts, draft)
+
+
+CLAUDE_CODE = Claude()

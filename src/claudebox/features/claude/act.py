@@ -10,12 +10,12 @@ import os
 import stat
 
 from claudebox import files
-from claudebox.model import Plan
+from claudebox.model import Launch
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from claudebox.model import Deed
 
     Saved = dict[str, int]  # when each conversation was written last, in nanoseconds
 
@@ -26,8 +26,9 @@ MOST_LOOKED_AT = 10_000  # files
 LONGEST_NAME = 200  # Claude cuts a longer one, and adds a hash of its own
 
 
-def after(plan: Plan) -> Callable[[bool], None]:
+def after(launch: Launch) -> Deed:
     """Called before the program starts. What is returned is called when the box has ended."""
+    plan = launch.plan
     if plan.state is None or not (os.isatty(0) and os.isatty(1)):
         return lambda _: None
     state, project = plan.state.claude, plan.project

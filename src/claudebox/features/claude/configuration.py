@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from claudebox.host.secrets import looks_secret, secret_value
 from claudebox.host.tree import Tree
+from claudebox.host.variables import LEADING, ROUTE_OF, is_harmless
 from claudebox.model import FROM_HOST, Mount
 from claudebox.mounts import find_holder
 from claudebox.paths import expand_home, move, normalize
 from claudebox.record import Record
-from claudebox.trust.secret_values import looks_secret, secret_value
-from claudebox.trust.variables import LEADING, ROUTE_OF, is_harmless
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
+from claudebox.features.claude import CLAUDE_CODE
 from claudebox.host import Host
-from claudebox.host.programs import PACKAGE, ClaudeInstall
+from claudebox.host.programs import (
+    PACKAGE,
+    ClaudeInstall,
+    another,
+    check_files,
+    choose_agent,
+    install_mounts,
+    npm_install,
+)
+from claudebox.host.secrets import secret_value
 from claudebox.host.tree import Tree
+from claudebox.host.variables import LEADING, shown_way
 from claudebox.model import (
     ABSENT,
     RO,
@@ -22,15 +34,11 @@ from claudebox.model import (
     Step,
 )
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.problem import Problem
 from claudebox.settings.table import BROKER, CLAUDE
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
-from claudebox.trust.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
-from claudebox.trust.programs import another, check_files, choose_agent, install_mounts, npm_install
-from claudebox.trust.reach import Reach, TrustedSource
-from claudebox.trust.secret_values import secret_value
-from claudebox.trust.variables import LEADING, shown_way
+from claudebox.state.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
+from claudebox.state.reach import Reach, TrustedSource
 
 TYPE_CHECKING = False
 
@@ -68,11 +76,9 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         ),
         variables=tuple(home_variables(claude)),
         path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
-        steps=(Step(Step.AFTER, "claude"),) if _is_conversation(facts) else (),
-        decided=(
-            *([("program", program)] if facts.runs_claude else []),
-            ("policy", facts.tree.text(f"{MANAGED}/CLAUDE.md") or ""),
-        ),
+        steps=(Step(Step.AFTER, CLAUDE_CODE),) if _is_conversation(facts) else (),
+        program=program if facts.runs_claude else None,
+        policy=facts.tree.text(f"{MANAGED}/CLAUDE.md") or "",
     )
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from claudebox import remembered
+from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Draft, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
-from claudebox.model import Finding, Plan, Preparation
-from claudebox.problem import Problem, quote
-from claudebox.remembered import Form
-from claudebox.state import check_state
-from claudebox.trust.claude_settings import FORM, LARGEST_FILE, load, parse_object, printable, to_remember
-from claudebox.trust.reach import TrustedSource
-from claudebox.trust.variables import API_KEY
+from claudebox.host.variables import API_KEY
+from claudebox.model import Broker, Finding, Plan, Preparation
+from claudebox.state import check_state, memory
+from claudebox.state.claude_settings import FORM, LARGEST_FILE, load, parse_object, printable, to_remember
+from claudebox.state.memory import Form
+from claudebox.state.reach import TrustedSource
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
         return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
 
     # Claude remembers the end of a key: with a broker not even that enters.
-    key = next((one.value for one in plan.environment if one.name == API_KEY), "") if plan.broker is None else ""
+    key = next((one.value for one in plan.environment if one.name == API_KEY), "") if plan.get(Broker) is None else ""
     preparations, left_out = seed_state(facts, key, can_run)
     notes = [Finding(Finding.NOTE, "left out", line) for line in left_out]
     return plan.replace(
@@ -50,8 +49,8 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     """Copy what changed since the last launch, and answer Claude's first questions. Returns what was left out, too."""
     tree, users, home, project, uid = facts.tree, facts.users, facts.claude, facts.project, facts.host.person.uid
     state = _Source(tree, _users_state(facts.trusted, home), home.instance.servers_note, uid)
-    answers = (f"project {remembered.escape(project)}", f"key {remembered.escape(api_key[-KEY_TAIL:])}")
-    are_answered = remembered.recall(tree, home.instance.answered, ANSWERED, uid).lines == answers
+    answers = (f"project {memory.escape(project)}", f"key {memory.escape(api_key[-KEY_TAIL:])}")
+    are_answered = memory.recall(tree, home.instance.answered, ANSWERED, uid).lines == answers
     preparations: list[Preparation] = []
     settings_left_out = users.left_out
     if users.is_new or tree.read_plain(f"{home.state}/settings.json", limit=1) is None:
@@ -60,7 +59,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
         admitted = _not_too_deep(lambda: admit_settings(load(tree, users.path), can_run), users.path)
         settings_left_out = admitted.left_out
         lines = to_remember(users, admitted.left_out)
-        note = remembered.note(home.instance.settings_note, FORM, lines, is_private=True)
+        note = memory.note(home.instance.settings_note, FORM, lines, is_private=True)
         preparations += [_state_file(f"{home.state}/settings.json", admitted.value), note]
     current = current_state(tree, home)
     # The agent may have reset the state, and the answers in it.
@@ -77,7 +76,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
         preparations += [
             _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
-            remembered.note(home.instance.answered, ANSWERED, answers, is_private=True),
+            memory.note(home.instance.answered, ANSWERED, answers, is_private=True),
         ]
     return preparations, (*settings_left_out, *state.left_out)
 
@@ -97,12 +96,12 @@ class _Source:
         self.note_path = note
         status = tree.lstat(path) if path else None
         self.stamp = f"{status.st_mtime_ns} {status.st_size}" if status is not None else "none"
-        lines = remembered.recall(tree, note, COPIED, uid).lines
+        lines = memory.recall(tree, note, COPIED, uid).lines
         self.changed = lines[:1] != (self.stamp,)
         self.left_out = lines[1:]
 
     def note(self) -> Preparation:
-        return remembered.note(self.note_path, COPIED, (self.stamp, *printable(self.left_out)), is_private=True)
+        return memory.note(self.note_path, COPIED, (self.stamp, *printable(self.left_out)), is_private=True)
 
 
 def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:

@@ -1,1 +1,29 @@
-"""The environment of the box."""
+"""Which variables enter the box, and whom it may believe."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.host.variables import JUDGED, LEADING
+
+
+class Routes(Feature):
+    """Variables that say where requests go or whom to believe, or hold a credential that has to be judged."""
+
+    def applies(self, facts: Facts) -> bool:
+        users, names = facts.users, (*facts.host.environ, *(wish.name for wish in facts.settings.env))
+        return bool(users.leading or users.foreign or users.holds) or not (JUDGED | LEADING).isdisjoint(names)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.environment import ways
+
+        return ways.decide(facts, draft)
+
+
+class Environment(Feature):
+    """All other variables."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.environment import decide
+
+        return decide.decide(facts, draft)

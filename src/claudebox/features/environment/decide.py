@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.host.secrets import looks_secret
 from claudebox.host.system import CERTIFICATE_VARIABLES
-from claudebox.model import EnvVar, Finding, Origin, Person
-from claudebox.problem import Problem
-from claudebox.settings.values import EnvWish
-from claudebox.trust.secret_values import looks_secret
-from claudebox.trust.variables import (
+from claudebox.host.variables import (
     AROUND,
     BASE_URL,
     KEY,
@@ -22,6 +20,8 @@ from claudebox.trust.variables import (
     may_hold_password,
     read_address,
 )
+from claudebox.model import EnvVar, Finding, Origin, Person
+from claudebox.settings.values import EnvWish
 
 BOX = Origin.of_rule("box", "made for this box")
 AROUND_PROXY = Origin.of_rule("proxy", "the way to the API does not lead through it")
@@ -63,7 +63,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         by_name.pop(drop.text, None)
     decided = tuple(_around_loopback(by_name).values())
     findings = environment_findings(decided, wishes, environ)
-    return Contribution(findings=tuple(findings), decided=(("environment", decided),))
+    return Contribution(findings=tuple(findings), environment=decided)
 
 
 def enters(name: str, environ: dict[str, str]) -> bool:

@@ -7,16 +7,11 @@ reach somebody else, or the login would reach the gateway.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.host.secrets import is_systems, refuse_readable
 from claudebox.host.system import CERTIFICATE_VARIABLES, NIX_STORE, is_bundle
-from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
-from claudebox.mounts import find_holder
-from claudebox.paths import is_inside
-from claudebox.problem import Problem
-from claudebox.settings.table import FULL, NAMES, NO_NETWORK
-from claudebox.settings.values import EnvWish
-from claudebox.trust.secret_places import is_systems, refuse_readable
-from claudebox.trust.variables import (
+from claudebox.host.variables import (
     API_KEY,
     AROUND,
     AUTH_TOKEN,
@@ -31,6 +26,11 @@ from claudebox.trust.variables import (
     may_hold_password,
     read_address,
 )
+from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
+from claudebox.mounts import find_holder
+from claudebox.paths import is_inside
+from claudebox.settings.table import FULL, NAMES, NO_NETWORK
+from claudebox.settings.values import EnvWish
 
 GATEWAY = Origin.of_rule("gateway", REASONS[BASE_URL])
 PROXIES = Origin.of_rule("proxy", REASONS["HTTPS_PROXY"])

@@ -1,1 +1,58 @@
-"""Git in the box: who commits, what comes along of the user's configuration, and what git cannot do there."""
+"""Git in the box: an identity, the user's settings, hooks; and no credentials."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import Launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.model import Deed
+
+
+class Git(Feature):
+    """Its configuration, and a repository outside of the project."""
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.git import decide
+
+        return decide.decide(facts, draft)
+
+    def after(self, launch: Launch) -> Deed:
+        from claudebox.features.git import act
+
+        return act.after(launch)
+
+
+class Hooks(Feature):
+    """What hooks need that the box lacks."""
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether git would run a hook: there is one beside the samples, or the configuration names another place."""
+        tree, git_dir = facts.tree, facts.repository.git_dir
+        if not git_dir:
+            return False
+        config = tree.text(f"{git_dir}/config")  # a worktree has none of its own
+        is_elsewhere = config is None or "hookspath" in config.lower()
+        return is_elsewhere or any(not name.endswith(".sample") for name in tree.entries(f"{git_dir}/hooks"))
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.git import hooks
+
+        return hooks.decide(facts, draft)
+
+
+class Shim(Feature):
+    """A script that asks git beforehand what it cannot do here."""
+
+    def applies(self, facts: Facts) -> bool:
+        return bool(facts.repository.git_dir)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.git import decide
+
+        return decide.decide_shim(facts, draft)
+
+
+GIT = Git()

@@ -5,24 +5,24 @@ The branch is read without git, which in a repository that an agent could write 
 
 from __future__ import annotations
 
+from claudebox.host.git import find_repository
 from claudebox.host.git.refs import read_head
-from claudebox.host.git.repository import find_repository
 from claudebox.host.tree import Tree
-from claudebox.model import Plan
+from claudebox.model import Launch
 from claudebox.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from claudebox.model import Deed
 
 
 # Each commit since the one that is named is made again, by the user's own git with the user's own key.
 SIGN = "git rebase --force-rebase --rebase-merges --gpg-sign"
 
 
-def after(plan: Plan) -> Callable[[bool], None]:
+def after(launch: Launch) -> Deed:
     """Note the commit that is checked out before the program starts."""
-    git_dir = find_repository(Tree(), plan.project).git_dir
+    git_dir = find_repository(Tree(), launch.plan.project).git_dir
     before = read_head(Tree(), git_dir)
 
     def tell(_: bool) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.git import GIT
 from claudebox.features.git.users import IGNORED, Carried, as_lines, carry, find_ignore_list
+from claudebox.host.git import Repository
 from claudebox.host.git import config as gitconfig
 from claudebox.host.git.config import host_configs
-from claudebox.host.git.repository import Repository
+from claudebox.host.secrets import contained_secret, openings, refuse_writable
 from claudebox.host.tree import Tree
 from claudebox.model import COVER, FILE, LAYER, RO, RW, Directory, EnvVar, Finding, Mount, Origin, SecretPlace, Step
 from claudebox.record import Record
-from claudebox.trust.secret_places import contained_secret, openings, refuse_writable
 
 NEUTRAL_NAME = "claudebox"
 NEUTRAL_EMAIL = "claudebox@localhost"
@@ -64,7 +65,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
             *ignored.findings,
         ),
         told=(UNSIGNED_TOLD.format(key=signs[0]),) if signs else (),
-        steps=(Step(Step.AFTER, "git"),) if signs and repository.git_dir and not facts.is_reviewed else (),
+        steps=(Step(Step.AFTER, GIT),) if signs and repository.git_dir and not facts.is_reviewed else (),
     )
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import posixpath
 
+from claudebox.errors import quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.git import config as gitconfig
+from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import expand_home, is_inside, move, normalize
-from claudebox.problem import quote
 from claudebox.record import Record
-from claudebox.trust.secret_places import contained_secret, refuse_readable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ import posixpath
 
 from claudebox.facts import Facts
 from claudebox.host.git.config import Pairs
+from claudebox.host.secrets import is_systems, refuse_readable, secret_value
 from claudebox.model import Finding
 from claudebox.paths import expand_home, is_inside, normalize
 from claudebox.record import Record
-from claudebox.trust.secret_places import is_systems, refuse_readable
-from claudebox.trust.secret_values import secret_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,20 +10,20 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.git.config import host_configs
+from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry, list_directory
-from claudebox.model import MOST_LAYERED, RO, RW, Finding, Guard, Guarded, Mount, Origin, Step, Ways
+from claudebox.model import MOST_LAYERED, RO, RW, Finding, Guard, Guarded, Mount, Origin, Ways
 from claudebox.mounts import arrange, find_holder
 from claudebox.overlay.git import DETOUR, Account
 from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
 from claudebox.overlay.table import CLAUDES, DOT_GIT, GIT, UNSEEN, WANTED, WHOLE, WORKTREES, held_rows
 from claudebox.overlay.ways import find_ways
 from claudebox.paths import absolute, is_below, is_inside, move, parents, within
-from claudebox.problem import Problem, quote
 from claudebox.settings.table import GUARDED
-from claudebox.trust.secret_places import Opening, openings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,14 +70,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     guard = hold_whole(facts, guard, opened)
     guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
     pins = tuple(mount.path for mount in guards)
-    return Contribution(mounts=tuple(guards), pins=pins, findings=findings, decided=(("guard", guard),))
-
-
-def decide_report(_: Facts, draft: Draft) -> Contribution:
-    """Look afterwards at what has changed. What was kept in layers comes first: some of it may have landed then."""
-    guard: Guard = dict(draft.decided)["guard"]
-    report = (Step(Step.AFTER, RULE),) if guard.roots else ()
-    return Contribution(steps=(Step(Step.MADE, RULE), *report))
+    return Contribution(mounts=tuple(guards), pins=pins, findings=findings, records=(guard,))
 
 
 # What is wrong in a directory of git, and the command that mends it.

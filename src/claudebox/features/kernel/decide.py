@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import stat
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.kernel.seccomp import call_filter
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
-from claudebox.model import HIDE, RO, Finding, Mount, Origin
-from claudebox.problem import Problem
+from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin
 from claudebox.settings.table import ON
 from claudebox.settings.values import Word
 
@@ -42,11 +42,11 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     return Contribution(
         mounts=(*covers, *(kernel_masks(tree) if facts.is_root else ())),
         findings=(*userns_findings(userns), *([] if owns_pid_namespace else [LIFE_FINDING])),
-        decided=(
-            ("seccomp", call_filter(host.machine, with_namespaces=has_userns, with_setgid=is_shared(facts))),
-            ("disable_userns", not has_userns and can_disable_userns(tree, facts.bwrap)),
-            ("drop_groups", facts.is_root),
-            ("owns_pid_namespace", owns_pid_namespace),
+        kernel=Kernel(
+            call_filter(host.machine, with_namespaces=has_userns, with_setgid=is_shared(facts)),
+            disable_userns=not has_userns and can_disable_userns(tree, facts.bwrap),
+            drop_groups=facts.is_root,
+            owns_pid_namespace=owns_pid_namespace,
         ),
     )
 

@@ -7,7 +7,7 @@ others the program is a binary search by the number of the call.
 
 from __future__ import annotations
 
-from claudebox.problem import Problem
+from claudebox.errors import Problem
 from claudebox.record import Record
 
 ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # as the audit subsystem numbers them

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.features.limits.decide import GROUPS
-from claudebox.model import Limits, Plan
-from claudebox.problem import Problem
+from claudebox.model import Limits
 
 SERVICE = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 SIGNATURE = "ssa(sv)a(sa(sv))"  # name, mode, properties, further units
@@ -18,11 +18,6 @@ MOVE_PATIENCE_SECONDS = 5.0  # into the group, once systemd has agreed
 GLANCE_SECONDS = 0.01
 PERIOD = 100_000  # microseconds, for each of which the kernel counts how much of the processors was used
 LOG_SIZE = 4096
-
-
-def before(plan: Plan) -> None:
-    assert plan.limits is not None
-    put_into_force(plan.limits)
 
 
 def put_into_force(limits: Limits) -> None:

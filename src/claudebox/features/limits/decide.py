@@ -6,28 +6,29 @@ that would not hold is a Problem.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.limits import LIMITS
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
-from claudebox.problem import Problem
 from claudebox.settings.values import Amount
 
-LIMITS = ("memory", "pids", "cpu")  # systemd and the kernel use the same names
+AMOUNTS = ("memory", "pids", "cpu")  # systemd and the kernel use the same names
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
 DELEGATE = "/etc/systemd/system/user@.service.d"
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
-    said = {name: value for name in LIMITS if (value := getattr(facts.settings, name)) is not None}
+    said = {name: value for name in AMOUNTS if (value := getattr(facts.settings, name)) is not None}
     limits = plan_limits(facts.tree, said, facts.host.person.uid)
     return Contribution(
         findings=tuple(
             Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.text}")
             for name, limit in said.items()
         ),
-        steps=(Step(Step.BEFORE, "limits"),),
-        decided=(("limits", limits),),
+        steps=(Step(Step.BEFORE, LIMITS),),
+        records=(limits,),
     )
 
 
@@ -42,7 +43,7 @@ def plan_limits(tree: Tree, said: dict[str, Amount], uid: int) -> Limits:
             "      (on Debian: sudo apt install dbus-user-session), or without limits",
         )
     _check_controllers(tree, said, uid)
-    return Limits(busctl, *(said[name].number if name in said else 0 for name in LIMITS))
+    return Limits(busctl, *(said[name].number if name in said else 0 for name in AMOUNTS))
 
 
 def manager(uid: int) -> str:

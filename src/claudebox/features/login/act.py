@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.files import write_whole
-from claudebox.model import Login, Plan
-from claudebox.problem import Problem
+from claudebox.model import Launch, Login
 from claudebox.process.companion import start_beside, watch_own_end
 
 
-def before(plan: Plan) -> None:
-    login = plan.login
-    assert login is not None
+def before(launch: Launch) -> None:
+    login = launch.get(Login)
     if login.file:
         start_keeping_in_step(login)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts, find_login
+from claudebox.features.login import LOGIN
 from claudebox.model import RW, EnvVar, Mount, Origin, Plan, Preparation, Step
 from claudebox.state import LOGIN_FILE
 
@@ -17,12 +18,12 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         mounts=(Mount(RW, facts.claude.auth_place, AUTH, source=facts.claude.instance.auth),),
         variables=(directory,),
         # Not BESIDE: the process that keeps it in step may die without harm to the box.
-        steps=(Step(Step.BEFORE, "login"),),
-        decided=(("login", find_login(facts)),),
+        steps=(Step(Step.BEFORE, LOGIN),),
+        records=(find_login(facts),),
     )
 
 
-def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
+def complete(facts: Facts, plan: Plan) -> Plan:
     """Prepare the login after Claude's own home, in which the link lies."""
     home = facts.claude
     directory = Preparation(Preparation.DIRECTORY, home.instance.auth)

@@ -20,8 +20,10 @@ from typing import Any
 
 from claudebox import files
 from claudebox.features.login.act import is_shared_no_more, note, noted, stamp
-from claudebox.host.digest import sha256
-from claudebox.login import (
+from claudebox.host.tree import sha256
+from claudebox.model import Login
+from claudebox.state import LOGIN_FILE
+from claudebox.state.login import (
     KEY,
     MILLISECONDS,
     Busy,
@@ -34,8 +36,6 @@ from claudebox.login import (
     replace,
     storage_lock,
 )
-from claudebox.model import Login
-from claudebox.state import LOGIN_FILE
 
 GLANCE_MILLISECONDS = 250  # between two looks at the files
 SETTLE_SECONDS = 0.2

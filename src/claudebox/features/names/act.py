@@ -12,14 +12,13 @@ from __future__ import annotations
 import os
 import socket
 
-from claudebox.model import Names, Plan
-from claudebox.problem import Problem
-from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.programs import open_port, start_carrier
+from claudebox.errors import Problem
+from claudebox.model import Launch, Names
+from claudebox.process.companion import Companion, open_port, start_beside, start_carrier, watch_own_end
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from claudebox.model import Deed
 
 # What goes from the child to the process outside: words that say what a descriptor is for, with the descriptor.
 LIFE = "life"  # the end of a pipe by which the box lives
@@ -31,18 +30,18 @@ HELPS = "+"  # before a line: a longer list would allow it
 MOST_SHOWN = 6
 
 
-def beside(plan: Plan) -> tuple[Plan, Companion]:
-    """Start the process outside. The plan gets what `inside` and `after` need: the socket that leads to it, the ports
+def beside(launch: Launch) -> Companion:
+    """Start the process outside. The launch gets what `inside` and `after` need: the socket that leads to it, the ports
     of this host that were opened, and the memory in which it says what it refused."""
-    assert plan.names is not None
     from mmap import mmap
 
     end = watch_own_end("for --network names", "--network inet, or --network none")
-    listeners = tuple(map(open_port, plan.network.published))
+    listeners = tuple(map(open_port, launch.plan.network.published))
     ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-    names = plan.names.replace(refused=mmap(-1, MEMORY))
+    names = launch.get(Names).replace(refused=mmap(-1, MEMORY))
     life = start_beside(lambda report: _serve(names, theirs, end, report), (theirs, end))
-    return plan.replace(names=names.replace(channel=ours, listeners=listeners)), Companion(life, ended)
+    launch.keep(names.replace(channel=ours, listeners=listeners))
+    return Companion(life, ended)
 
 
 def ended() -> Problem:
@@ -55,14 +54,15 @@ def _serve(names: Names, channel: int, end: int, report: int) -> None:
     run(names, channel, end, report)
 
 
-def inside(plan: Plan, life: int, others_end: int) -> None:
+def inside(launch: Launch, life: int, others_end: int) -> None:
     """Make the box's network, and hand its sockets over: with them goes the end of the pipe that the box lives by."""
-    assert plan.names is not None
     from claudebox.features.names.namespace import make_network
 
+    names, network = launch.get(Names), launch.plan.network
+
     os.close(life)
-    made = make_network(plan.names.nft, tuple(port.host for port in plan.network.host_ports))
-    channel = socket.socket(fileno=plan.names.channel)
+    made = make_network(names.nft, tuple(port.host for port in network.host_ports))
+    channel = socket.socket(fileno=names.channel)
     try:
         for words, own in (*((words, own.fileno()) for words, own in made), (LIFE, others_end)):
             socket.send_fds(channel, [words.encode()], [own])
@@ -71,17 +71,16 @@ def inside(plan: Plan, life: int, others_end: int) -> None:
         raise ended() from None
     channel.close()
     os.close(others_end)
-    boxes = [port.box for port in plan.network.published]
-    start_carrier(list(zip(plan.names.listeners, boxes, strict=True)))
+    boxes = [port.box for port in network.published]
+    start_carrier(list(zip(names.listeners, boxes, strict=True)))
 
 
-def after(plan: Plan) -> Callable[[bool], None]:
+def after(launch: Launch) -> Deed:
     """Return what says, when the box has ended, which names were refused. With `--quiet` only the journal has them."""
-    names = plan.names
-    assert names is not None
+    names = launch.get(Names)
 
     def report(_: bool) -> None:
-        text = "" if plan.is_quiet else refused_text(bytes(names.refused or b""))
+        text = "" if launch.is_quiet else refused_text(bytes(names.refused or b""))
         if text:
             from claudebox.terminal import say
 
@@ -92,7 +91,7 @@ def after(plan: Plan) -> Callable[[bool], None]:
 
 def refused_text(memory: bytes) -> str:
     """What the process outside has written about refusals, for people; "" if there were none."""
-    from claudebox.view.text import escape, fill
+    from claudebox.text import escape, fill
 
     size = int.from_bytes(memory[:LENGTH], "big")
     lines = memory[LENGTH : LENGTH + size].decode(errors="replace").splitlines()

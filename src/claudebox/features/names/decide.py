@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.names import ALLOWLIST
 from claudebox.features.names.rules import NameList, is_address, read_allowed
-from claudebox.model import FILE, Allowed, Finding, Mount, Names, Origin, Plan, Step
-from claudebox.problem import Problem
+from claudebox.host.programs import choose_uplink
+from claudebox.host.variables import BASE_URL, is_loopback, read_address
+from claudebox.model import FILE, Allowed, Broker, Finding, Mount, Names, Origin, Plan, Step
 from claudebox.settings.table import NAMES, OFF
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.variables import BASE_URL, is_loopback, read_address
 
 # Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
 # of them.
@@ -35,8 +36,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     names = Names(allowed, nft, near, journal, _notifier(facts))
     return Contribution(
         mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
-        steps=(Step(Step.BESIDE, "names"), Step(Step.INSIDE, "names"), Step(Step.AFTER, "names")),
-        decided=(("names", names),),
+        steps=(Step(Step.BESIDE, ALLOWLIST), Step(Step.INSIDE, ALLOWLIST), Step(Step.AFTER, ALLOWLIST)),
+        records=(names,),
     )
 
 
@@ -69,7 +70,7 @@ def _check_address(row: Allowed, near: tuple[str, ...]) -> None:
     """Refuse an address that is not on the internet: the box would not get there."""
     from ipaddress import ip_address
 
-    from claudebox.host.ranges import rejected_range
+    from claudebox.host.network import rejected_range
 
     rejected = rejected_range(ip_address(row.host), near)
     if rejected is not None:
@@ -79,12 +80,14 @@ def _check_address(row: Allowed, near: tuple[str, ...]) -> None:
         )
 
 
-def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
+def complete(plan: Plan) -> Plan:
     """Say what will not work."""
-    assert plan.names is not None
+    names = plan.get(Names)
+    if names is None:
+        return plan
     own = next((variable.value for variable in plan.environment if variable.name == BASE_URL), "")
-    is_claude = plan.program.title == "claude" and plan.broker is None
-    findings = list_findings(plan.names, own, is_claude=is_claude)
+    is_claude = plan.program.title == "claude" and plan.get(Broker) is None
+    findings = list_findings(names, own, is_claude=is_claude)
     return plan.replace(findings=(*plan.findings, *findings))
 
 

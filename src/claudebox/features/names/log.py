@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from claudebox.features.names.rules import FORGES, GROUPS, SSH, STOPPED, WEB, as_written, can_be_listed
 from claudebox.host import read_host
-from claudebox.journal import read_journal
 from claudebox.settings.words import Request
 from claudebox.state import find_state
+from claudebox.state.journal import read_journal
+from claudebox.state.reach import find_own_repository, reach_of
 from claudebox.terminal import show
-from claudebox.trust.reach import find_own_repository, reach_of
+from claudebox.text import bytes_text, escape
 from claudebox.view.as_json import dump
-from claudebox.view.text import bytes_text, escape
 
 NOTHING = "No box of this project has gone by names (--network names).\n"
 WIDTHS = (14, 7, 6, 8)  # columns for the time, the verdict, and the bytes each way

@@ -11,10 +11,10 @@ import os
 import socket
 import struct
 
+from claudebox.errors import Problem
 from claudebox.features.names.decide import BOX
-from claudebox.problem import Problem
+from claudebox.process.companion import filter_problem, load_ruleset
 from claudebox.process.isolation import advice, enter_network_namespace
-from claudebox.process.programs import filter_problem, load_ruleset
 
 # What a socket of the box's network is for. A port may follow.
 DATAGRAMS = "datagrams"  # queries over UDP

@@ -6,8 +6,8 @@ that no two names look alike: others are written as they are in DNS (xn--…).
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.model import Allowed, Origin
-from claudebox.problem import Problem
 from claudebox.settings.types import LAST_PORT
 from claudebox.settings.values import Word
 
@@ -205,7 +205,7 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
         return is_name(host)
     from ipaddress import ip_address
 
-    from claudebox.host.ranges import rejected_range
+    from claudebox.host.network import rejected_range
 
     return rejected_range(ip_address(host), near) is None
 

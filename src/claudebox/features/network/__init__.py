@@ -1,1 +1,34 @@
-"""The network of the box: the host's own, the internet alone, or nothing."""
+"""The network of the box: the host's, the internet alone, or none."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import Launch, Plan
+from claudebox.settings.table import FULL
+
+
+class NetworkFeature(Feature):
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        if facts.settings.network.text == FULL:
+            from claudebox.features.network import decide
+
+            return decide.decide(facts, draft)
+        from claudebox.features.network import uplink
+
+        return uplink.decide(facts, draft)
+
+    def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
+        if plan.network.is_hosts:
+            return plan
+        from claudebox.features.network import uplink
+
+        return uplink.complete(plan)
+
+    def inside(self, launch: Launch, life: int, others_end: int) -> None:
+        from claudebox.features.network import act
+
+        act.inside(launch, life, others_end)
+
+
+NETWORK = NetworkFeature()

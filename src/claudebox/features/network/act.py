@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import os
 
+from claudebox.errors import Problem
 from claudebox.features.network.uplink import is_about_tun
-from claudebox.model import Plan, Uplink
-from claudebox.problem import Problem
-from claudebox.process.isolation import advice, enter_network_namespace
-from claudebox.process.programs import (
+from claudebox.model import Launch, Uplink
+from claudebox.process.companion import (
     become_program,
     filter_problem,
     load_ruleset,
@@ -25,6 +24,7 @@ from claudebox.process.programs import (
     open_port,
     start_carrier,
 )
+from claudebox.process.isolation import advice, enter_network_namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ KERNEL_SETTINGS = (
 )
 
 
-def inside(plan: Plan, life: int, pastas_end: int) -> None:
-    network = plan.network
+def inside(launch: Launch, life: int, pastas_end: int) -> None:
+    network = launch.plan.network
     assert network.uplink is not None
     # They are opened here, and stay this host's. A process in the box's network carries on what arrives at them.
     listeners = [(open_port(port), port.box) for port in network.published]

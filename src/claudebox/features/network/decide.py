@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
 from claudebox.model import RO, Mount, Network, Origin, Uplink
-from claudebox.problem import Problem
 from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
 from claudebox.settings.values import Settings
 
@@ -21,7 +21,7 @@ MEANING = {
 def decide(facts: Facts, _: Draft) -> Contribution:
     check_ports(facts.settings)
     network = plan_network(facts.settings, None)
-    return Contribution(mounts=tuple(resolver_mounts(facts.tree)), decided=(("network", network),))
+    return Contribution(mounts=tuple(resolver_mounts(facts.tree)), network=network)
 
 
 def check_ports(settings: Settings) -> None:

@@ -7,19 +7,19 @@ change it.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.network import NETWORK
 from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.host import system
-from claudebox.host.network import Neighbourhood
-from claudebox.host.ranges import GLOBAL, NAT64, rejected_ranges
+from claudebox.host.network import GLOBAL, NAT64, Neighbourhood, rejected_ranges
+from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
-from claudebox.problem import Problem
+from claudebox.host.variables import AROUND, KINDS, is_loopback, split_port
+from claudebox.model import FILE, Broker, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.record import Record
 from claudebox.settings.table import INET, NO_NETWORK
 from claudebox.settings.values import Settings
-from claudebox.trust.programs import choose_uplink
-from claudebox.trust.variables import AROUND, KINDS, is_loopback, split_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,22 +81,22 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     settings, host = facts.settings, facts.host
     check_ports(settings)
     if not needs_uplink(settings):
-        return Contribution(decided=(("network", plan_network(settings, None)),))
+        return Contribution(network=plan_network(settings, None))
     named = {"pasta": settings.pasta, "nft": settings.nft}
     pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, facts.reach)
     # What is near the host is looked up only here, for a box that must not reach it.
     uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
     return Contribution(
         mounts=tuple(own_resolver_mounts(uplink)),
-        decided=(("network", plan_network(settings, uplink)),),
-        steps=(Step(Step.INSIDE, "network"),),
+        network=plan_network(settings, uplink),
+        steps=(Step(Step.INSIDE, NETWORK),),
     )
 
 
-def complete(_: Facts, __: Draft, plan: Plan) -> Plan:
+def complete(plan: Plan) -> Plan:
     """Say what will not work as it does on the host."""
     # With a broker, claude needs no network.
-    is_claude = plan.program.title == "claude" and plan.broker is None
+    is_claude = plan.program.title == "claude" and plan.get(Broker) is None
     findings = network_findings(plan.network, plan.environment, is_claude=is_claude)
     return plan.replace(findings=(*plan.findings, *findings))
 

@@ -1,1 +1,40 @@
-"""Nix in the box: a store, the daemon if that is no way out, and packages."""
+"""Nix in the box, and packages of it."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.host.system import NIX_STORE
+from claudebox.model import Nix, Plan
+from claudebox.settings.table import AUTO, OFF
+
+
+class NixFeature(Feature):
+    def applies(self, facts: Facts) -> bool:
+        settings = facts.settings
+        return settings.nix.text not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.nix import decide
+
+        return decide.decide(facts, draft)
+
+    def find_out(self, facts: Facts, plan: Plan) -> Facts:
+        from claudebox.features.nix import act
+
+        return act.find_out(facts, plan)
+
+
+class Closure(Feature):
+    """What a store of the project's own needs of the host's: that follows from the rest of the plan."""
+
+    def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
+        nix = plan.get(Nix)
+        if nix is None or not nix.directory:
+            return plan
+        from claudebox.features.nix.closure import with_closure
+
+        return with_closure(plan, nix, facts.host, facts.settings.hide)
+
+
+NIX = NixFeature()

@@ -7,6 +7,7 @@ import secrets
 import subprocess
 import tempfile
 
+from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.nix.closure import keeping_closure, registered_paths
 from claudebox.features.nix.decide import (
@@ -16,19 +17,12 @@ from claudebox.features.nix.decide import (
     copying_its_own,
     judge,
     keeping_outcome,
-    plan_nix,
 )
 from claudebox.features.nix.fetch import fetch_packages
 from claudebox.features.nix.packages import find_nix, give_up, nix_environment, plan_inquiry, to_resolve
 from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.host.system import NIX_STORE, find_system
-from claudebox.model import Plan
-from claudebox.problem import Problem
-from claudebox.process.trial import NOTE, OK, CheckRow, program_version
-from claudebox.settings.table import AUTO, DAEMON, OFF
-from claudebox.settings.values import Settings
-from claudebox.state import find_state
+from claudebox.model import Nix, Plan
 
 ANSWER_PATIENCE_SECONDS = 60  # for a build, other builds may have to end first
 # Everybody may ask the daemon for these. A build on another machine would tell nothing about this one.
@@ -40,10 +34,11 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
 
     A package that is not available is given up, with a note.
     """
-    if plan.nix is not None and plan.nix.needs_trial:
+    nix = plan.get(Nix)
+    if nix is not None and nix.needs_trial:
         try_builds(facts.host)
-    if plan.nix is not None and plan.nix.roots:
-        look_up_closure(facts.host, plan.nix.roots)
+    if nix is not None and nix.roots:
+        look_up_closure(facts.host, nix.roots)
     missing = tuple(package for package in to_resolve(plan.packages) if package.reference not in facts.answered)
     if not missing:
         return facts
@@ -127,28 +122,3 @@ def _builds(host: Host, expression: str) -> bool | None:
     if done.returncode == 0:
         return True
     return False if NOT_SEEN in done.stderr.decode(errors="replace") else None
-
-
-ALTERNATIVES = "builds in the box: --nix private; tools from outside: --package NAME"
-
-
-def nix_rows(host: Host, settings: Settings) -> list[CheckRow]:
-    if settings.nix.text in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
-        return []
-    nix = find_nix(host)
-    if not nix:
-        program = CheckRow(NOTE, "nix", "not found", "the store is there, but no nix that is not an agent's")
-    else:
-        program = CheckRow(OK, "nix", f"{program_version(nix)}, {nix}")
-    try:
-        is_nix_host = find_system(host.tree, host.environ.get("PATH", "")).is_nix
-        plan = plan_nix(host, settings, find_state(host).instance(host.cwd), is_nix_host=is_nix_host)
-    except Problem as problem:
-        return [program, CheckRow.of_problem("Nix in the box", problem)]
-    why = "; ".join(plan.holes)
-    if plan.mode == DAEMON and plan.holes:
-        return [program, CheckRow(NOTE, "Nix in the box", "the daemon, although it is a way out of the box", why)]
-    if plan.holes:
-        return [program, CheckRow(NOTE, "Nix in the box", f"{plan.meaning}: {ALTERNATIVES}", f"the daemon: {why}")]
-    untried = " (if a build that is tried at the first start sees nothing of this host)" if plan.needs_trial else ""
-    return [program, CheckRow(OK, "Nix in the box", plan.meaning + untried)]

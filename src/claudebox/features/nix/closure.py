@@ -5,19 +5,18 @@ The box sees it path by path, read-only. Nix in the box is told that these are t
 
 from __future__ import annotations
 
-from claudebox import remembered
+from claudebox.features.nix import NIX
 from claudebox.features.nix.decide import RULE
 from claudebox.features.nix.references import is_store_path, store_paths
 from claudebox.host import Host
-from claudebox.host.digest import sha256
 from claudebox.host.system import NIX_STORE
-from claudebox.host.tree import Tree
+from claudebox.host.tree import Tree, sha256
 from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation, Question
 from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below
-from claudebox.remembered import Form
 from claudebox.settings.values import Word
-from claudebox.state import find_state
+from claudebox.state import find_state, memory
+from claudebox.state.memory import Form
 
 FORM = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
 REGISTRATION = "/etc/nix/claudebox-registration"
@@ -43,18 +42,17 @@ def roots_of(plan: Plan) -> tuple[str, ...]:
     return tuple(sorted({path for word in words if NIX_STORE in word for path in store_paths(word)}))
 
 
-def with_closure(plan: Plan, host: Host, hides: tuple[Word, ...]) -> Plan:
+def with_closure(plan: Plan, nix: Nix, host: Host, hides: tuple[Word, ...]) -> Plan:
     """The same box with what it needs of the host's store, or with a note of what has to be asked first."""
     roots = tuple(root for root in roots_of(plan) if host.tree.lstat(root) is not None)
-    if not roots or plan.nix is None:
+    if not roots:
         return plan
     registration = recall_closure(host, roots)
     paths = registered_paths(registration)
     if not set(roots) <= set(paths) or not all(map(host.tree.lstat, paths)):
         note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
-        return plan.replace(
-            nix=plan.nix.replace(roots=roots),
-            unknown=(*plan.unknown, Question(RULE, " ".join(roots))),
+        return plan.having(nix.replace(roots=roots)).replace(
+            unknown=(*plan.unknown, Question(NIX, " ".join(roots))),
             findings=(*plan.findings, note),
         )
     # A symlink is not mounted: bwrap would show what it leads to, and whoever built it has chosen that.
@@ -67,7 +65,7 @@ def with_closure(plan: Plan, host: Host, hides: tuple[Word, ...]) -> Plan:
     name = sha256(registration)[:32]
     return plan.replace(
         mounts=arrange(mounts, find_hides(host.tree, hides, plan.project, host.person.home, shown)),
-        preparations=(*plan.preparations, *(_place_for(host.tree, plan.nix, path) for path in paths)),
+        preparations=(*plan.preparations, *(_place_for(host.tree, nix, path) for path in paths)),
         wrapper=(*plan.wrapper, "/bin/sh", "-c", TELL_NIX, name),
     )
 
@@ -82,13 +80,13 @@ def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
 
 def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
     """What Nix said about these paths and all that they need; empty if it has to be asked again."""
-    memory = remembered.recall(host.tree, find_state(host).closure(roots), FORM, host.person.uid)
-    return "".join(f"{line}\n" for line in memory.lines).encode()
+    recalled = memory.recall(host.tree, find_state(host).closure(roots), FORM, host.person.uid)
+    return "".join(f"{line}\n" for line in recalled.lines).encode()
 
 
 def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:
     lines = registration.decode(errors="replace").removesuffix("\n").split("\n")
-    return remembered.note_with_directory(find_state(host).closure(roots), FORM, lines)
+    return memory.note_with_directory(find_state(host).closure(roots), FORM, lines)
 
 
 def registered_paths(registration: bytes) -> tuple[str, ...]:

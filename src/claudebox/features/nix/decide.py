@@ -7,24 +7,36 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 
 from __future__ import annotations
 
-from claudebox import remembered
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.nix import NIX as FEATURE
 from claudebox.features.nix.packages import find_nix, package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.references import REGISTRIES
 from claudebox.host import Host
-from claudebox.host.digest import sha256
 from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
+from claudebox.host.secrets import secret_value
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
-from claudebox.host.tree import Tree
-from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Nix, Origin, Plan, Preparation, Question
+from claudebox.host.tree import Tree, sha256
+from claudebox.model import (
+    FILE,
+    RO,
+    RW,
+    Directory,
+    EnvVar,
+    Finding,
+    Mount,
+    Nix,
+    Origin,
+    Packages,
+    Preparation,
+    Question,
+)
 from claudebox.paths import is_inside, normalize
-from claudebox.problem import Problem
-from claudebox.remembered import Form
 from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
 from claudebox.settings.values import Settings
-from claudebox.state import SHOWN, Instance, find_state
-from claudebox.trust.reach import reach_of
-from claudebox.trust.secret_values import secret_value
+from claudebox.state import SHOWN, Instance, find_state, memory
+from claudebox.state.memory import Form
+from claudebox.state.reach import reach_of
 
 RULE = "nix"
 NIX = Origin.of_rule(RULE, "so that nix works")
@@ -68,13 +80,15 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
     findings = package_findings(facts.tree, packages)
     unknown = [
-        Question(RULE, package.reference) for package in to_resolve(packages) if package.reference not in facts.answered
+        Question(FEATURE, package.reference)
+        for package in to_resolve(packages)
+        if package.reference not in facts.answered
     ]
     if nix is None:
         contribution = Contribution()
     else:
         programs += [Directory(path, Directory.LAST) for path in nix_path(host, nix, facts.system.path)]
-        unknown += [Question(RULE, "whether builds see this host")] if nix.needs_trial else []
+        unknown += [Question(FEATURE, "whether builds see this host")] if nix.needs_trial else []
         contribution = Contribution(
             mounts=tuple(nix_mounts(host, nix)),
             variables=tuple(nix_variables(nix)),
@@ -87,17 +101,8 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         path=tuple(programs),
         findings=tuple(findings),
         unknown=tuple(unknown),
-        decided=(("nix", nix), ("packages", packages)),
+        records=(*([nix] if nix is not None else []), Packages(packages)),
     )
-
-
-def complete(facts: Facts, _: Draft, plan: Plan) -> Plan:
-    """Add what a store of the project's own needs of the host's: that follows from the rest of the plan."""
-    if plan.nix is None or not plan.nix.directory:
-        return plan
-    from claudebox.features.nix.closure import with_closure
-
-    return with_closure(plan, facts.host, facts.settings.hide)
 
 
 def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:
@@ -260,13 +265,13 @@ def recall_outcome(host: Host) -> str:
     The daemon's configuration is not enough: the daemon may have been started with other options, or before the file
     was changed, or root may have a file of its own.
     """
-    lines = remembered.recall(host.tree, find_state(host).nix_trial, FORM, host.person.uid).lines
+    lines = memory.recall(host.tree, find_state(host).nix_trial, FORM, host.person.uid).lines
     known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
     return known if known in OUTCOMES else ""
 
 
 def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
-    return remembered.note_with_directory(find_state(host).nix_trial, FORM, (_circumstances(host), outcome))
+    return memory.note_with_directory(find_state(host).nix_trial, FORM, (_circumstances(host), outcome))
 
 
 def copying(place: str, content: bytes, nonce: str) -> str:

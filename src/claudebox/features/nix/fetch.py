@@ -11,15 +11,15 @@ import subprocess
 import sys
 import time
 
+from claudebox.errors import Problem
 from claudebox.features.nix.packages import FORM, Inquiry, record_lines
 from claudebox.features.nix.references import is_store_path, short_name
 from claudebox.files import prepare
 from claudebox.model import Preparation
-from claudebox.problem import Problem
 from claudebox.process.companion import die_with_parent
-from claudebox.remembered import note_with_directory
+from claudebox.state.memory import note_with_directory
 from claudebox.terminal import errors_style, say
-from claudebox.view.text import cut, escape
+from claudebox.text import cut, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox import remembered
+from claudebox.errors import Problem
 from claudebox.features.nix.references import (
     HASH_LENGTH,
     Reference,
@@ -18,19 +18,17 @@ from claudebox.features.nix.references import (
     short_name,
 )
 from claudebox.host import Host, pinned
-from claudebox.host.digest import sha256
 from claudebox.host.programs import find_all
 from claudebox.host.system import NIX_STORE
-from claudebox.host.tree import Tree
+from claudebox.host.tree import Tree, sha256
 from claudebox.model import Finding, Nix, Origin, Package
 from claudebox.paths import expand_home
-from claudebox.problem import Problem
 from claudebox.record import Record
-from claudebox.remembered import Form, Memory
 from claudebox.settings.table import OFF
 from claudebox.settings.values import Settings
-from claudebox.state import State, find_state
-from claudebox.trust.reach import host_certificates, reach_of
+from claudebox.state import State, find_state, memory
+from claudebox.state.memory import Form, Memory
+from claudebox.state.reach import host_certificates, reach_of
 
 FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
 
@@ -83,8 +81,8 @@ def find_wanted(settings: Settings) -> tuple[Reference, ...]:
 
 
 def _recall(host: Host, wanted: Reference, meaning: str) -> Package:
-    memory = remembered.recall(host.tree, find_state(host).package(wanted.text), FORM, host.person.uid)
-    package = read_record(memory, wanted.text, meaning, wanted.named.origin)
+    recalled = memory.recall(host.tree, find_state(host).package(wanted.text), FORM, host.person.uid)
+    package = read_record(recalled, wanted.text, meaning, wanted.named.origin)
     if package is None or not all(map(host.tree.lstat, package.paths)):
         return Package(wanted.text, (), (), wanted.named.origin)
     return package
@@ -124,11 +122,11 @@ def record_lines(reference: str, meaning: str, paths: list[str], closure: list[s
     return [meaning, reference, *(f"path {path}" for path in paths), *(f"with {path}" for path in closure)]
 
 
-def read_record(memory: Memory, reference: str, meaning: str, origin: Origin) -> Package | None:
+def read_record(recalled: Memory, reference: str, meaning: str, origin: Origin) -> Package | None:
     """The package that a record describes; None if it is about something else, or not whole."""
-    if memory.lines[:2] != (meaning, reference):
+    if recalled.lines[:2] != (meaning, reference):
         return None
-    rows = [line.partition(" ") for line in memory.lines[2:]]
+    rows = [line.partition(" ") for line in recalled.lines[2:]]
     paths = tuple(path for kind, _, path in rows if kind == "path")
     closure = tuple(path for kind, _, path in rows if kind == "with")
     is_sound = len(paths) + len(closure) == len(rows) and all(map(is_store_path, (*paths, *closure)))
@@ -145,7 +143,7 @@ def check_may_ask(host: Host, wanted: Reference) -> None:
     rule = wanted.named.origin.shown
     check_registered(host.tree, host.person.home, wanted)
     if not find_nix(host):
-        from claudebox.host.distribution import find_distribution
+        from claudebox.host.system import find_distribution
 
         manager = find_distribution(host.tree).manager
         raise Problem(

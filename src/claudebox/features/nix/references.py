@@ -7,10 +7,10 @@ have written what is there, or be able to.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.paths import expand_home, is_below, normalize
-from claudebox.problem import Problem
 from claudebox.record import Record
 from claudebox.settings.values import Word
 

@@ -1,1 +1,47 @@
-"""Keeps what a box changes in the project in a layer, and lands it when the user says so."""
+"""Layers: what the box changes is kept until the user lands it."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import LAYER, RO, Launch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.model import Deed
+    from claudebox.process.companion import Companion
+
+
+class ReviewFeature(Feature):
+    def applies(self, facts: Facts) -> bool:
+        return facts.has_layer
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        """The project is a layer, or something in it is guarded that can be one: git's own never is."""
+        if not any(
+            mount.kind == LAYER
+            or (mount.kind == RO and mount.is_dir and mount.origin.is_rule("guard") and "/.git/" not in mount.path)
+            for mount in draft.mounts
+        ):
+            return Contribution()
+        from claudebox.features.review import decide
+
+        return decide.decide(facts, draft)
+
+    def beside(self, launch: Launch) -> Companion:
+        from claudebox.overlay import mounting
+
+        return mounting.hold_layer(launch)
+
+    def mount(self, launch: Launch) -> None:
+        from claudebox.overlay import mounting
+
+        mounting.mount_layers(launch)
+
+    def after(self, launch: Launch) -> Deed:
+        from claudebox.overlay import mounting
+
+        return mounting.watch_layer(launch)
+
+
+REVIEW = ReviewFeature()

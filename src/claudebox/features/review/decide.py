@@ -6,12 +6,13 @@ was not asked, what is guarded is read-only then.
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.review import REVIEW
 from claudebox.host.tree import Tree
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step
 from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
 from claudebox.paths import is_below, is_inside
-from claudebox.problem import Problem
 from claudebox.state import Instance
 
 DOT_GIT = ".git"
@@ -43,8 +44,8 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(mount.replace(kind=LAYER) for mount in layered),
         findings=tuple(find_gaps(facts, draft)) if facts.is_reviewed else (),
-        steps=(Step(Step.BESIDE, "review"), Step(Step.MOUNT, "review"), Step(Step.AFTER, "review")),
-        decided=(("review", review),),
+        steps=tuple(Step(moment, REVIEW) for moment in (Step.BESIDE, Step.MOUNT, Step.AFTER)),
+        records=(review,),
     )
 
 

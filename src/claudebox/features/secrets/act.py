@@ -10,10 +10,11 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.features.secrets import table
-from claudebox.model import MASK, RO, Mount, Origin, Plan
+from claudebox.features.secrets.decide import Judging
+from claudebox.model import MASK, RO, Launch, Mount, Origin
 from claudebox.paths import is_inside, parents
-from claudebox.problem import Problem
 from claudebox.process.companion import LONGEST_MESSAGE, READY, Companion, start_beside
 from claudebox.record import Record
 from claudebox.terminal import say
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from claudebox.facts import Masked
+    from claudebox.model import Deed
 
 LOCK = "lock"  # held by each box of the project: what lies beside it without one, a box that was killed has left
 DOTENVS = ",.local,.development,.production,.staging,.test,.development.local,.production.local,.test.local"
@@ -47,12 +49,18 @@ class Keeping(Record):
     is_review: bool  # of the whole project
 
 
-def beside(plan: Plan) -> tuple[Plan, Companion]:
+class Kept(Record):
+    """What this launch has made."""
+
+    decoys: str  # a directory
+    keeper: int  # the socket that leads to the process that keeps masks on
+
+
+def beside(launch: Launch) -> Companion:
     """Write each decoy into a file that the box sees read-only in the place of the real one, and start the keeper."""
     from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
-    judge, numbers = plan.judge, dict[str, int]()
-    assert judge is not None
+    plan, judge, numbers = launch.plan, launch.get(Judging).judge, dict[str, int]()
     # Where nothing is kept of the project, nothing stays of this box either.
     is_kept = plan.state is not None and os.path.isdir(plan.state.directory)
     masks = plan.state.masks if plan.state is not None and is_kept else f"/tmp/claudebox-{os.urandom(8).hex()}"
@@ -65,10 +73,9 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
         os.mkdir(directory, files.PRIVATE)
         for name, mode in ((NOTES, 0o600), (LIVE, 0o600), (SHARED, 0o400)):
             files.write_new(f"{directory}/{name}", b"", mode)
-        mounts = tuple(_laid_out(mount, directory, numbers) if mount.covers else mount for mount in plan.mounts)
+        mounts = tuple(_laid_out(mount, directory, numbers) if mount.covers else mount for mount in launch.mounts)
         is_review = plan.review is not None and plan.review.is_whole
-        if plan.review is not None and is_review:
-            plan = plan.replace(review=plan.review.replace(veil=_make_veil(plan.project, directory, numbers)))
+        launch.veil = _make_veil(plan.project, directory, numbers) if is_review else ""
     except OSError as error:
         hint = "see whose it is, and whether the disk is full: df -h ~"
         raise Problem(f"cannot write {masks}: {error.strerror}", hint) from None
@@ -76,9 +83,9 @@ def beside(plan: Plan) -> tuple[Plan, Companion]:
     keeping = Keeping(plan.project, directory, place, numbers, mounts, judge, errors, is_review)
     ours, theirs = (one.detach() for one in socketpair(AF_UNIX, SOCK_SEQPACKET))
     life = start_beside(lambda channel: _keep(keeping, channel), (held, errors), (ours, theirs))
-    mounts = (*mounts, Mount(RO, place, DECOYS, source=directory))
-    companion = Companion(life, ended, clean_up=lambda: _remove(directory if is_kept else masks))
-    return plan.replace(mounts=mounts, keeper=life), companion
+    launch.mounts = (*mounts, Mount(RO, place, DECOYS, source=directory))
+    launch.keep(Kept(directory, life))
+    return Companion(life, ended, clean_up=lambda: _remove(directory if is_kept else masks))
 
 
 def _keep(keeping: Keeping, channel: int) -> None:
@@ -87,23 +94,23 @@ def _keep(keeping: Keeping, channel: int) -> None:
     keep(keeping, channel)
 
 
-def made(plan: Plan, root: str) -> Callable[[bool], None]:
+def made(launch: Launch, root: str) -> Deed:
     """Have the keeper enter the box before a program starts there. At the end, say what was bare for a moment."""
-    os.write(plan.keeper, root.split("/")[2].encode())
-    said = os.read(plan.keeper, LONGEST_MESSAGE)
+    kept = launch.get(Kept)
+    os.write(kept.keeper, root.split("/")[2].encode())
+    said = os.read(kept.keeper, LONGEST_MESSAGE)
     if said != READY:
         message, _, hint = said.decode(errors="replace").partition("\0")
         raise Problem(message, hint) if message else ended()
-    decoys = next(mount.source for mount in plan.mounts if mount.origin == DECOYS)
-    notes, live = (os.open(f"{decoys}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in (NOTES, LIVE))  # gone then
+    notes, live = (os.open(f"{kept.decoys}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in (NOTES, LIVE))  # gone then
     return lambda _: say(
-        _moved(plan.project, os.read(live, MOST_LIVE)) + os.read(notes, MOST_NOTES).decode(errors="replace")
+        _moved(launch.plan.project, os.read(live, MOST_LIVE)) + os.read(notes, MOST_NOTES).decode(errors="replace")
     )
 
 
 def _moved(project: str, live: bytes) -> str:
     """Say which files that were masked while the box ran are no longer there: their directories were not pinned."""
-    from claudebox.view.text import escape, fill
+    from claudebox.text import escape, fill
 
     paths = os.fsdecode(live).split("\0")[:-1]
     gone = [path for path in paths if os.path.realpath(path) != path or not os.path.lexists(path)]

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
+from claudebox.features.secrets import MASKS
 from claudebox.features.secrets.table import RULE, Kind, strictest
 from claudebox.host.walk import DEEPEST, UNREAD
 from claudebox.model import HIDE, MASK, Mount, Origin, Preparation, Step
 from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside
-from claudebox.problem import Problem
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 CLOSED = "cannot be looked into"
 MOST_CLOSED = 100  # with more of them, what they are in is hidden as a whole
 LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
+
+
+class Judging(Record):
+    """What says whether a file of the host has to be masked now, and by what."""
+
+    judge: Callable[[str, Kind | None], Masked | None]
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
@@ -34,8 +46,8 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         findings=secrets.findings,
         preparations=(*secrets.preparations, *gone),
         # In a project without secrets somebody may make one while the box runs.
-        steps=(Step(Step.BESIDE, "secrets"), Step(Step.MADE, "secrets")),
-        decided=(("judge", lambda path, kind: judge_again(facts, path, kind)),),
+        steps=(Step(Step.BESIDE, MASKS), Step(Step.MADE, MASKS)),
+        records=(Judging(lambda path, kind: judge_again(facts, path, kind)),),
     )
 
 

@@ -6,9 +6,10 @@ file, or leave more files than a start looks into; so these are looked at again 
 
 from __future__ import annotations
 
+import os
 import stat
 
-from claudebox import remembered
+from claudebox.errors import Problem, quote
 from claudebox.facts import Facts, Masked, Secrets
 from claudebox.features.secrets.table import (
     ALL,
@@ -23,17 +24,15 @@ from claudebox.features.secrets.table import (
     strictest,
 )
 from claudebox.host import Host
-from claudebox.host.digest import some_bytes
+from claudebox.host.git import Repository, find_configs
 from claudebox.host.git.index import Indexes, Loose
-from claudebox.host.git.repository import Repository, find_configs
+from claudebox.host.secrets import PRIVATE_KEY_MARKS, known_token
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry, find_inodes
 from claudebox.model import Finding, Preparation
 from claudebox.paths import absolute, is_below, is_inside
-from claudebox.problem import Problem, quote
 from claudebox.settings.values import Settings, Word
-from claudebox.state import Instance
-from claudebox.trust.secret_values import PRIVATE_KEY_MARKS, known_token
+from claudebox.state import Instance, memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ MOST_NAMED, MOST_KEYS = 5, 20
 PERMISSIONS, FOR_OWNER = 0o777, 0o600
 BY_CONTENT = (CONTENT, "by what is in it")
 GIT = (TELLING, "passwords in addresses of remotes")
-FORM = remembered.Form("The key with which made-up values are drawn. No box sees it.")
+FORM = memory.Form("The key with which made-up values are drawn. No box sees it.")
 KEY, FOUND, KEY_BYTES, MOST_FOUND = "key ", "file ", 32, 2_000
 TOO_MANY = "more secrets than can be masked one by one"
 TOO_MANY_FILES = "not all files that git does not track were looked into for keys and tokens: the project is too large"
@@ -106,24 +105,24 @@ def _recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[bytes, lis
 
     No box sees them. If they are lost, other values are made up, and files are looked at as if for the first time.
     """
-    lines = remembered.recall(tree, instance.decoys, FORM, uid).lines if instance is not None else ()
-    files = [remembered.unescape(line.removeprefix(FOUND)) or "" for line in lines if line.startswith(FOUND)]
+    lines = memory.recall(tree, instance.decoys, FORM, uid).lines if instance is not None else ()
+    files = [memory.unescape(line.removeprefix(FOUND)) or "" for line in lines if line.startswith(FOUND)]
     try:
         key = bytes.fromhex(next((line.removeprefix(KEY) for line in lines if line.startswith(KEY)), ""))
     except ValueError:
         key = b""
-    return key if len(key) == KEY_BYTES else some_bytes(KEY_BYTES), files, lines
+    return key if len(key) == KEY_BYTES else os.urandom(KEY_BYTES), files, lines
 
 
 def _keeping(
     instance: Instance | None, key: bytes, files: list[str], before: tuple[str, ...]
 ) -> tuple[Preparation, ...]:
-    lines = (f"{KEY}{key.hex()}", *(f"{FOUND}{remembered.escape(path)}" for path in files[:MOST_FOUND]))
+    lines = (f"{KEY}{key.hex()}", *(f"{FOUND}{memory.escape(path)}" for path in files[:MOST_FOUND]))
     if instance is None or lines == before:
         return ()
     # Another worktree's box may start at this moment, and what it has found must not be forgotten.
-    note = remembered.note(instance.decoys, FORM, lines, is_private=True)
-    note = note.replace(before=remembered.write(FORM, before) if before else None)
+    note = memory.note(instance.decoys, FORM, lines, is_private=True)
+    note = note.replace(before=memory.write(FORM, before) if before else None)
     return Preparation(Preparation.DIRECTORY, instance.directory), note
 
 
@@ -218,7 +217,7 @@ class Finder:
             self._say(kind, name, f"not masked ({masked.reason}): git has it as it is")
             self.lines.update(content.splitlines())
             return None
-        if content and not self.is_live and self.indexes.blob(path):
+        if content and not self.is_live and self.indexes.tracks(path):
             text = f"masked ({masked.reason}), although git has it: a commit in the box would have the made-up values"
             self._say(Finding.NOTE, name, text)
         return masked

@@ -19,16 +19,16 @@ import sys
 import time
 
 from claudebox import files
+from claudebox.errors import Problem
 from claudebox.features.secrets import table
 from claudebox.features.secrets.act import LIVE, NOTES, SHARED, Keeping
 from claudebox.features.secrets.decide import differing
 from claudebox.host.walk import SKIPPED
 from claudebox.mounts import find_appearances
 from claudebox.paths import is_below
-from claudebox.problem import Problem
 from claudebox.process.companion import READY, die_with_parent
-from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, NEW_USER_NAMESPACE, c_function
-from claudebox.view.text import cut, escape, fill
+from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, NEW_USER_NAMESPACE, c_call
+from claudebox.text import cut, escape, fill
 
 # Numbers of system calls, which are the same on x86_64 and aarch64.
 OPEN_TREE, MOVE_MOUNT, OPENAT2 = 428, 429, 437
@@ -76,9 +76,6 @@ def keep(keeping: Keeping, channel: int) -> None:
         Head(keeping, ours, channel).work(select.poll())
 
 
-call = c_function("syscall") or (lambda *_: -1)
-
-
 def close(descriptor: int) -> None:
     os.close(descriptor) if descriptor >= 0 else None
 
@@ -86,7 +83,7 @@ def close(descriptor: int) -> None:
 def open_beneath(root: int, path: str, flags: int) -> int:
     """Open a path without following any symlink; -1 if that cannot be done."""
     how = b"".join(word.to_bytes(8, "little") for word in (flags | os.O_CLOEXEC, 0, BENEATH_WITHOUT_SYMLINKS))
-    return call(OPENAT2, root, os.fsencode(path.lstrip("/") or "."), how, len(how))
+    return c_call("syscall", OPENAT2, root, os.fsencode(path.lstrip("/") or "."), how, len(how))
 
 
 class Hand:
@@ -104,19 +101,17 @@ class Hand:
         self.asked: set[str] = set()  # files, and directories of which every file is one to ask about
         self.covered: set[str] = set()
         self.waiting: dict[str, bytes] = {}  # what the head has no room for yet
-        start, add = c_function("inotify_init1"), c_function("inotify_add_watch")
-        self.events = start(os.O_CLOEXEC | os.O_NONBLOCK) if start is not None else -1
-        if add is None or self.events < 0:
+        self.events = c_call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
+        if self.events < 0:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
             raise Problem("the kernel gives no inotify instance, by which masks are kept on", hint)
-        self.add_watch = add
 
     def watch(self, path: str) -> int:
         """Watch a directory, and return a descriptor of it; -1 if it is not there."""
         here = open_beneath(self.host, path, os.O_RDONLY | os.O_DIRECTORY)
         if here >= 0:
             os.fchdir(here)  # the kernel takes a path, and in the box /proc does not know this process
-            number = self.add_watch(self.events, b".", WATCHED)
+            number = c_call("inotify_add_watch", self.events, b".", WATCHED)
             if number < 0 and path in self.near:
                 hint = "sudo sysctl fs.inotify.max_user_watches=524288"
                 raise Problem(f"the kernel does not watch {path}, by which masks are kept on", hint)
@@ -127,10 +122,9 @@ class Hand:
 
     def enter(self, namespace: str) -> None:
         """Enter the box's mounts, with the rights of whoever made the user namespace that owns them."""
-        control, setns = c_function("ioctl"), c_function("setns")
         mounts = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
-        owner = control(mounts, GET_OWNER) if control is not None else -1
-        if setns is None or setns(owner, NEW_USER_NAMESPACE) != 0 or setns(mounts, NEW_MOUNT_NAMESPACE) != 0:
+        owner = c_call("ioctl", mounts, GET_OWNER)
+        if c_call("setns", owner, NEW_USER_NAMESPACE) != 0 or c_call("setns", mounts, NEW_MOUNT_NAMESPACE) != 0:
             raise Problem("the kernel does not let claudebox enter the box, to keep masks on", "claudebox --check")
         die_with_parent()  # only now: the kernel forgets it when a process gains rights
         sys.path.clear()
@@ -274,8 +268,8 @@ class Hand:
                 if target < 0:
                     break
                 self.count(path)
-                decoy = call(OPEN_TREE, self.decoys, b"%d" % number, CLONE_TREE)
-                was_bare |= call(MOVE_MOUNT, decoy, b"", target, b"", BY_DESCRIPTORS) == 0 and is_bare
+                decoy = c_call("syscall", OPEN_TREE, self.decoys, b"%d" % number, CLONE_TREE)
+                was_bare |= c_call("syscall", MOVE_MOUNT, decoy, b"", target, b"", BY_DESCRIPTORS) == 0 and is_bare
                 close(decoy)
                 close(target)
             else:
@@ -305,7 +299,6 @@ class Hand:
             os._exit(1)  # and the box with it
 
     def uncover(self, path: str) -> None:
-        unmount = c_function("umount2")
         above, _, name = path.rpartition("/")
         self.covered.discard(path)
         self.forget(above)  # another directory may be in its place
@@ -313,8 +306,8 @@ class Hand:
             os.fchdir(directory)
             for _ in range(2):  # its own decoy may lie over the one for the time being
                 status = files.lstat(directory, name)
-                if unmount is not None and status is not None and (status.st_dev, status.st_ino) in self.ours:
-                    unmount(os.fsencode(name), DETACH_WITHOUT_SYMLINK)
+                if status is not None and (status.st_dev, status.st_ino) in self.ours:
+                    c_call("umount2", os.fsencode(name), DETACH_WITHOUT_SYMLINK)
 
 
 class Head:

@@ -12,13 +12,13 @@ their decoys, and compare.
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 from claudebox.features.secrets.private_keys import find_blocks
 from claudebox.features.secrets.table import ALL, CODE, CONTENT
-from claudebox.host.digest import keyed, some_bytes
+from claudebox.host.secrets import SHORTEST_TOKEN, STRONG_WORDS, TOKEN_PREFIXES, in_words, is_binary_key
 from claudebox.record import Record
-from claudebox.trust.secret_values import SHORTEST_TOKEN, STRONG_WORDS, TOKEN_PREFIXES, in_words, is_binary_key
 
 PREFIXES = tuple(sorted((prefix for prefix, _ in TOKEN_PREFIXES), key=len, reverse=True))
 KEPT = (*PREFIXES, "base64:", "0x")
@@ -83,7 +83,7 @@ LONG_WORD = b"a" * SHORTEST_TOKEN
 SIGNS = ("=", ": ", ":\n", '":')  # of a key on its line
 
 
-OF_THIS_START = some_bytes(32)
+OF_THIS_START = os.urandom(32)
 
 
 class Decoy(Record):
@@ -143,7 +143,7 @@ class Masker:
         start = next((len(one) for one in KEPT if value.startswith(one)), 0) % len(value)
         core = value[start:].strip(EDGES)
         key, seed = (self.key, core) if is_strong(core) else (OF_THIS_START, f"{path}\0{core}")
-        stream = keyed(key, seed.encode("utf-8", "surrogatepass"), len(value))
+        stream = _keyed(key, seed.encode("utf-8", "surrogatepass"), len(value))
         is_number = core[:1].isdigit() and NUMERIC.issuperset(core)
         classes = NUMBER_CLASSES if is_number else HEX_CLASSES if _is_hex(core) else CLASSES
         last = len(value.rstrip("=")) - 1 if value.endswith("=") else -1  # has some bits that must be zero, in Base64
@@ -463,3 +463,13 @@ class _Spans:
         is_code = value[0] in "$%" or any(one in value for one in ("(", "{", "<", "[", "%s"))
         is_path = value[0] in "/~." and all(map(_is_plain, value.split("/")))
         return len(value) > 3 and not is_code and not is_path
+
+
+def _keyed(key: bytes, data: bytes, amount: int) -> bytes:
+    """At least this many bytes that nobody can foretell without the key: BLAKE2b is a MAC by itself."""
+    try:
+        from _blake2 import blake2b
+    except ImportError:
+        from hashlib import blake2b
+    root = blake2b(data, key=key).digest()
+    return b"".join(blake2b(b"%d" % number, key=root).digest() for number in range(amount // 64 + 1))

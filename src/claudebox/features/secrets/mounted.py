@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.secrets.table import ALL, EMPTY, kind_of
+from claudebox.host.secrets import SECRET_PLACES, looks_secret, secret_value
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, Finding, Mount, Origin
 from claudebox.mounts import find_appearances
 from claudebox.paths import is_below, is_inside
-from claudebox.trust.secret_places import SECRET_PLACES
-from claudebox.trust.secret_values import looks_secret, secret_value
 
 LEVELS = 3  # of directories, the mounted one included
 MOST = 10_000  # entries that are looked at, the nearest first

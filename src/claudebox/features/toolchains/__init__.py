@@ -1,1 +1,21 @@
-"""Toolchains in the user's home: at the version that the host's PATH would run, read-only."""
+"""Toolchains of the home that the host's PATH would run."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.host.system import PLAIN_PATH
+from claudebox.settings.table import OFF
+
+
+class Toolchains(Feature):
+    def applies(self, facts: Facts) -> bool:
+        """Whether PATH has a directory of the home or below /usr/local, or one that may lead there, as fnm makes it."""
+        starts = (f"{facts.home}/", "/run/user/", "/usr/local/", *(f"{home}/" for home in facts.host.person.homes))
+        entries = set(facts.host.environ.get("PATH", "").split(":")).difference(PLAIN_PATH)
+        return facts.settings.toolchains.text != OFF and any(entry.startswith(starts) for entry in entries)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.toolchains import decide
+
+        return decide.decide(facts, draft)

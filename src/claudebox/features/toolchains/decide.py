@@ -10,11 +10,11 @@ import posixpath
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.toolchains.table import MIXED, PROGRAMS, PYTHONS, RULE, SHIMS, TOOLCHAINS, Shims, Toolchain
+from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.host.system import PLAIN_PATH
 from claudebox.host.tree import Tree
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
 from claudebox.paths import expand_home, is_below, is_inside, normalize, parents
-from claudebox.trust.secret_places import contained_secret, refuse_readable
 
 ELF = b"\x7fELF"
 LOCAL = "/usr/local"

@@ -1,1 +1,200 @@
-"""Reads git's own files without starting git."""
+"""Finds the git repository of the project, and whether it agrees that it is.
+
+A `.git` file is a claim by the project, which a hostile agent can write. It is believed only if the directory that it
+names points back at the project, because the agent cannot write there.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from itertools import islice
+
+from claudebox.errors import quote
+from claudebox.host.git import config as gitconfig
+from claudebox.host.tree import Tree
+from claudebox.paths import is_inside, normalize, parents
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+MOST_ALTERNATES = 100
+DEEPEST_MODULE = 12  # parts of a submodule's name
+MOST_MODULES = 5000  # and worktrees, of a repository
+# Directories that git makes in each repository.
+PARTS = frozenset("branches hooks info logs objects refs modules worktrees lfs rr-cache annex".split())
+CONFIG_FILES = ("config", "config.worktree", "credentials")
+LARGEST_CONFIG = 1 << 18
+PASSWORDS = (b"header", b"token", b"pass", b"secret", b"key", b"credential", b"auth", b"proxy")
+
+
+class Repository(Record):
+    """What `git` needs for this project."""
+
+    git_dir: str = ""  # this checkout's own directory, "" if there is none
+    outside: str = ""  # the directory outside the project that has to be mounted
+    is_worktree: bool = False
+    why: str = ""
+    trouble: str = ""  # why git will not work in the box
+    remedy: str = ""
+
+    def canonical_root(self, project: str) -> str:
+        """The project, or for a linked worktree the repository that it belongs to: worktrees share their history."""
+        if not self.outside or not self.is_worktree:
+            return project
+        return posixpath.dirname(self.outside) if posixpath.basename(self.outside) == ".git" else self.outside
+
+
+def find_repository(tree: Tree, project: str) -> Repository:
+    dot_git = f"{project}/.git"
+    if tree.lstat(dot_git) is None:
+        return _enclosing(tree, project)
+    real = tree.resolve(dot_git)
+    if real is None:
+        return Repository(trouble=f"{dot_git} is a dangling symlink")
+    if tree.is_dir(real):
+        return _directory(tree, project, real)
+    return _pointed(tree, project, real)
+
+
+def _enclosing(tree: Tree, project: str) -> Repository:
+    for directory in parents(project):
+        if tree.lstat(f"{directory}/.git") is not None:
+            return Repository(
+                trouble=f"the git repository belongs to {directory}, which stays outside",
+                remedy=f"for git, start claudebox in {directory}",
+            )
+    return Repository()
+
+
+def _directory(tree: Tree, project: str, git_dir: str) -> Repository:
+    if not is_inside(git_dir, project):
+        return Repository(trouble=f".git leads to {git_dir}, outside the project", remedy=_by_hand(git_dir))
+    borrowed = _borrowed_objects(tree, project, git_dir)
+    if borrowed:
+        return Repository(
+            git_dir=git_dir,
+            trouble=f"the repository borrows objects from {borrowed}",
+            remedy=f"if you trust that: --mount-ro {quote(borrowed)}",
+        )
+    return Repository(git_dir=git_dir)
+
+
+def _borrowed_objects(tree: Tree, project: str, git_dir: str) -> str:
+    """The first directory outside the project that `git clone --shared` named in `objects/info/alternates`."""
+    for line in (tree.text(f"{git_dir}/objects/info/alternates") or "").splitlines()[:MOST_ALTERNATES]:
+        place = normalize(posixpath.join(f"{git_dir}/objects", line))
+        # Only a place that exists is shown: the project wrote this text, and it would appear next to the question.
+        if line and not line.startswith("#") and not is_inside(place, project) and tree.is_dir(place):
+            return place
+    return ""
+
+
+def _pointed(tree: Tree, project: str, dot_git: str) -> Repository:
+    """The repository that a `.git` file points at: a linked worktree, a submodule, or `--separate-git-dir`."""
+    target = pointed_to(tree.text(dot_git) or "")
+    git_dir = tree.resolve(posixpath.join(project, target)) if target else None
+    if git_dir is None or not tree.is_dir(git_dir):
+        return Repository(trouble=f"{project}/.git names no directory that exists")
+    if is_inside(git_dir, project):
+        return Repository(git_dir=git_dir)
+    if _is_worktree_of(tree, git_dir, project):
+        common = posixpath.dirname(posixpath.dirname(git_dir))
+        return Repository(git_dir=git_dir, outside=common, is_worktree=True, why="repository of this worktree")
+    if _is_submodule_of(tree, git_dir, project):
+        return Repository(git_dir=git_dir, outside=git_dir, why="repository of this submodule")
+    return Repository(trouble=f"{git_dir} does not say that {project} is its checkout", remedy=_by_hand(git_dir))
+
+
+def pointed_to(text: str, begins: str = "gitdir: ") -> str:
+    """The path that git reads there. A line break is no part of it, but a space is, and a zero byte ends it."""
+    return text[len(begins) :].rstrip("\r\n").partition("\0")[0] if text.startswith(begins) else ""
+
+
+def _is_worktree_of(tree: Tree, git_dir: str, project: str) -> bool:
+    """Whether it is `COMMON/worktrees/NAME`, and its file `gitdir` names the project's `.git`."""
+    if posixpath.basename(posixpath.dirname(git_dir)) != "worktrees":
+        return False
+    common = posixpath.dirname(posixpath.dirname(git_dir))
+    says_common = _path_in(tree, f"{git_dir}/commondir", git_dir)
+    says_checkout = _path_in(tree, f"{git_dir}/gitdir", git_dir)
+    is_repository = (
+        tree.is_dir(f"{common}/objects") and tree.is_dir(f"{common}/refs") and tree.is_file(f"{common}/HEAD")
+    )
+    return is_repository and says_common == common and says_checkout == f"{project}/.git"
+
+
+def _path_in(tree: Tree, file: str, base: str) -> str | None:
+    text = (tree.text(file) or "").strip()
+    return tree.resolve(posixpath.join(base, text)) if text else None
+
+
+def _is_submodule_of(tree: Tree, git_dir: str, project: str) -> bool:
+    """Whether it is `…/.git/modules/…`, and its configuration names the project as its work tree."""
+    if "/modules/" not in git_dir:
+        return False
+    settings = dict(gitconfig.parse(tree.text(f"{git_dir}/config") or ""))
+    work_tree = settings.get("core.worktree", "")
+    return bool(work_tree) and tree.resolve(posixpath.join(git_dir, work_tree)) == project
+
+
+def is_repository(tree: Tree, directory: str) -> bool:
+    """Whether git takes a directory for one of its own: HEAD, and objects here or in a common directory."""
+    return tree.lstat(f"{directory}/HEAD") is not None and (
+        tree.lstat(f"{directory}/objects") is not None or tree.lstat(f"{directory}/commondir") is not None
+    )
+
+
+def find_submodules(
+    tree: Tree, modules: str, entries: Callable[[str], list[str]] | None = None, unseen: list[str] | None = None
+) -> Iterator[str]:
+    """Find the submodules that a directory `modules` of git holds. They may have submodules of their own.
+
+    One may be called `a/b`, and lie in another one, so nothing that is there ends the search, but what git itself makes
+    in a repository. `entries` lists a directory; `unseen` takes in those that are too deep or one too many.
+    """
+    level, seen = [modules], 0
+    for _ in range(DEEPEST_MODULE):
+        below: list[str] = []
+        for directory in level:
+            is_gits = directory != modules and is_repository(tree, directory)
+            for name in (entries or tree.entries)(directory):
+                path = f"{directory}/{name}"
+                if not tree.is_plain_directory(path) or (is_gits and name in PARTS and not is_repository(tree, path)):
+                    continue
+                if is_repository(tree, path) or tree.lstat(f"{path}/config") is not None:
+                    yield path
+                below.append(path)
+        seen += len(below)
+        if seen > MOST_MODULES:
+            break
+        level = below
+    if unseen is not None:
+        unseen += level
+
+
+def find_configs(tree: Tree, git_dirs: Iterable[str]) -> list[str]:
+    """The files of repositories, their submodules and worktrees that may hold a password."""
+    found = []
+    for git_dir in dict.fromkeys(git_dirs):
+        directories = [git_dir]
+        directories += [f"{git_dir}/worktrees/{name}" for name in tree.entries(f"{git_dir}/worktrees")[:MOST_MODULES]]
+        for directory in directories:
+            if len(directories) < MOST_MODULES and tree.is_plain_directory(f"{directory}/modules"):
+                directories += islice(find_submodules(tree, f"{directory}/modules"), MOST_MODULES)
+            files = [f"{directory}/{name}" for name in CONFIG_FILES]
+            found += [path for path in files if tree.lstat(path) is not None and _may_hold_password(tree, path)]
+    return found
+
+
+def _may_hold_password(tree: Tree, path: str) -> bool:
+    """Look quickly: every repository is asked this at every start. What cannot be read may hold one."""
+    content = tree.read_plain(path, LARGEST_CONFIG)
+    if content is None or len(content) == LARGEST_CONFIG:
+        return True
+    return (b"://" in content and b"@" in content) or any(word in content.lower() for word in PASSWORDS)
+
+
+def _by_hand(git_dir: str) -> str:
+    return f"if you trust that: --mount-rw {quote(git_dir)}"

@@ -9,11 +9,9 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.host.digest import git_blob
-from claudebox.host.git.repository import pointed_to
+from claudebox.host.git import pointed_to
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside, normalize
-from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +53,7 @@ class Indexes:
         objects = f"{normalize(posixpath.join(git_dir, common))}/objects"
         # An agent can have a repository lead to one that it cannot read.
         is_own = git_dir == self.git_dirs[self.project] or is_inside(objects, self.project)
-        blob = git_blob(content)
+        blob = _git_blob(content)
         loose = f"{objects}/{blob.hex()[:2]}"
         if not is_own or self.tree.resolve(objects) != objects:
             return False
@@ -65,12 +63,9 @@ class Indexes:
         is_plain = self.tree.resolve(f"{objects}/pack") == f"{objects}/pack"
         return is_plain and any(_is_packed(self.tree, f"{objects}/pack/{name}", blob) for name in packs[:MOST_PACKS])
 
-    def blob(self, path: str) -> bytes:
-        """The hash that the index has for this path; empty if it has none."""
+    def tracks(self, path: str) -> bool:
         checkout = self.repository(path)
-        if not checkout:
-            return b""
-        return _blob(self._index(checkout), path[len(checkout) + 1 :].encode(errors="surrogateescape"))
+        return bool(checkout) and path[len(checkout) + 1 :] in self.names(checkout)
 
     def has_seen(self, path: str, length: int, status: os.stat_result) -> bool:
         """Whether git has looked at this very file. Who has the index name one that is not there yet knows no numbers.
@@ -125,6 +120,15 @@ class Indexes:
         return named if is_inside(named, self.project) and self.tree.resolve(named) == named else ""
 
 
+def _git_blob(content: bytes) -> bytes:
+    """The hash under which git stores a file with this content."""
+    try:
+        from _sha1 import sha1 as digest  # type: ignore[import-not-found]
+    except ImportError:
+        from hashlib import sha1 as digest
+    return bytes(digest(b"blob %d\0" % len(content) + content).digest())  # noqa: S324  (git's choice)
+
+
 def _is_packed(tree: Tree, path: str, blob: bytes) -> bool:
     """Whether the list of a pack has an object: 256 amounts, by the first byte of names, and the names in order."""
     status = tree.lstat(path)
@@ -152,15 +156,6 @@ def _literal(character: str) -> str:
     return f"\\{character}" if character in "*?[\\ !#" else "?" if character in "\n\r" else character
 
 
-def _blob(index: bytes, name: bytes) -> bytes:
-    """The hash of the first entry with this name, and of no other: a made-up index could have one for each guess."""
-    if index.startswith(b"DIRC\0\0\0\4"):
-        wanted = name.decode(errors="surrogateescape")
-        return next((entry.blob for entry in _entries(index, BLOB, [LARGEST_INDEX_BYTES]) if entry.name == wanted), b"")
-    place = _place(index, name)
-    return index[place - FLAGS - BLOB : place - FLAGS] if place >= 0 else b""
-
-
 def _place(index: bytes, name: bytes) -> int:
     """Where the first entry with this name has it, in the formats that spell names out; -1 if there is none."""
     is_spelled = index.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3"))
@@ -177,7 +172,7 @@ def _paths(index: bytes) -> list[str]:
     amount = int.from_bytes(index[8:12], "big")
     if not index.startswith(b"DIRC\0\0\0\2"):
         is_known = index.startswith((b"DIRC\0\0\0\3", b"DIRC\0\0\0\4"))
-        return [entry.name for entry in _entries(index, BLOB, [LARGEST_INDEX_BYTES])] if is_known else []
+        return [name for name, _ in _entries(index, BLOB)] if is_known else []
     names: list[bytes] = []
     if amount > MANY:
         import re  # which takes as long as to read some thousand entries one by one
@@ -288,33 +283,26 @@ NAMES_ARE_CUT = 4  # the version of an index in which a name has only what diffe
 SHARED = "sharedindex."  # the prefix of the larger part of an index that was split in two
 
 
-class _Entry(Record):
-    """A file, or a submodule, that git has."""
-
-    name: str
-    blob: bytes
-    is_hidden: bool = False  # git was told not to look whether it has changed
-
-
 def find_hidden(index: bytes) -> set[str] | None:
     """The files that git was told not to look at; None if that cannot be read here."""
     if not index.startswith(b"DIRC") or len(index) < HASH:
         return None if index else set()
     for size in HASHES:
-        entries = _entries(index, size, [LARGEST_INDEX_BYTES])
+        entries = _entries(index, size)
         if len(entries) == int.from_bytes(index[8:12], "big"):
-            return {entry.name for entry in entries if entry.is_hidden}
+            return {name for name, is_hidden in entries if is_hidden}
     return None
 
 
-def _entries(index: bytes, hash_size: int, room: list[int]) -> list[_Entry]:
-    """Everything in an index, up to what is wrong: with another size of hashes, that is the first entry.
+def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
+    """Each name in an index, and whether git was told not to look if that file has changed.
 
-    What a name has from the one before takes room, too: a few megabytes could spell names beyond all memory.
+    It ends at what is wrong: with another size of hashes, that is the first entry. What a name has from the one before
+    takes room, too: a few megabytes could spell names beyond all memory.
     """
     version, amount = int.from_bytes(index[4:8], "big"), int.from_bytes(index[8:12], "big")
-    found: list[_Entry] = []
-    position, name, head = 12, b"", HASH + hash_size
+    found: list[tuple[str, bool]] = []
+    position, name, head, room = 12, b"", HASH + hash_size, LARGEST_INDEX_BYTES
     for _ in range(amount):
         start, flags = position, int.from_bytes(index[position + head : position + head + FLAGS], "big")
         position += head + FLAGS
@@ -326,15 +314,14 @@ def _entries(index: bytes, hash_size: int, room: list[int]) -> list[_Entry]:
         if version == NAMES_ARE_CUT:
             dropped, position = _number(index, position)
             shared = len(name) - dropped
-            room[0] -= max(shared, 0)
+            room -= max(shared, 0)
         end = index.find(b"\0", position)
-        if end < 0 or shared < 0 or room[0] < 0:
+        if end < 0 or shared < 0 or room < 0:
             break  # not an index that git would read, or one that is too large
         name = name[:shared] + index[position:end]
         if flags & NAME_LENGTH != min(len(name), NAME_LENGTH):
             break  # the hashes have another size
-        blob = index[start + HASH : start + head]
-        found.append(_Entry(name.decode(errors="surrogateescape"), blob, is_hidden))
+        found.append((name.decode(errors="surrogateescape"), is_hidden))
         # Entries begin at multiples of eight bytes, and a name ends with at least one zero.
         position = end + 1 if version == NAMES_ARE_CUT else start + (end - start + 8) // 8 * 8
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claudebox.features.broker.log import auth_log_text
-from claudebox.view.text import WIDTH
+from claudebox.text import WIDTH
 
 USUAL: dict[str, object] = {
     "time": "2026-11-17T21:07:53Z",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.broker.decide import find_upstream
-from claudebox.model import Finding, Origin, Plan
-from claudebox.problem import Problem
+from claudebox.model import Broker, Finding, Origin, Plan
 from claudebox.settings.values import EnvWish
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -31,8 +31,9 @@ def plan(root: Path, *words: str, settings: Any = None, plant: str = "", environ
 
 
 def url(made: Plan) -> str:
-    assert made.broker is not None
-    return made.broker.url
+    broker = made.get(Broker)
+    assert broker is not None
+    return broker.url
 
 
 def inside(made: Plan) -> list[str]:

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
+from claudebox.features.caches import CACHES
 from claudebox.features.caches.decide import HOSTS, PLACE, PLACES, inside, name_of
+from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import RW, SYMLINK, Finding, Plan, Step
 from claudebox.paths import is_inside
-from claudebox.problem import Problem
-from claudebox.trust.secret_places import SECRET_PLACES
+from claudebox.state import Cache
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("WORK-01")
@@ -69,13 +71,13 @@ def test_worktrees_share_the_cache_and_projects_do_not(machine: Machine) -> None
 
 def test_none_keeps_nothing(machine: Machine) -> None:
     plan = machine.plan("--cache", "none")
-    assert (links(plan), mounted(plan), plan.cache) == ({}, [], None)
+    assert (links(plan), mounted(plan), plan.get(Cache)) == ({}, [], None)
 
 
 def test_box_without_claude_leaves_no_state_behind_unless_asked(tmp_path: Path) -> None:
     bare = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant("/usr/bin/bwrap*\n~/shop/file")
     bare.environ["PATH"] = "/usr/bin"
-    assert (bare.plan("--run", "true").cache, bare.plan("--run", "true").preparations) == (None, ())
+    assert (bare.plan("--run", "true").get(Cache), bare.plan("--run", "true").preparations) == (None, ())
     assert mounted(bare.plan("--cache", "project", "--run", "true")) == [(RW, PLACE, "cache")]
 
 
@@ -103,8 +105,7 @@ def test_writable_cache_of_the_host_is_flagged(machine: Machine, place: str) -> 
 def test_host_underneath_is_flagged_and_shows_caches_alone(machine: Machine) -> None:
     machine.plant("~/.cache/pip/http/x\n~/.cache/mozilla/x\n~/.npm/_cacache/x\n~/.npm/_logs/x\n~/.cargo/registry/x")
     plan = machine.plan("--cache", "host")
-    assert plan.cache is not None
-    assert plan.cache.lower == (
+    assert (plan.get(Cache) or Cache("")).lower == (
         ("/home/alice/.cache/pip", "cache/pip"),
         ("/home/alice/.npm/_cacache", "npm/_cacache"),
         ("/home/alice/.cargo/registry", "cargo-registry"),
@@ -113,22 +114,20 @@ def test_host_underneath_is_flagged_and_shows_caches_alone(machine: Machine) -> 
     assert [finding.text for finding in plan.flagged] == [
         "the box reads what this host has downloaded, private packages too"
     ]
-    assert {Step(Step.BESIDE, "caches"), Step(Step.MOUNT, "caches")} <= {*plan.steps}
+    assert {Step(Step.BESIDE, CACHES), Step(Step.MOUNT, CACHES)} <= {*plan.steps}
 
 
 @pytest.mark.req("SEC-01")
 def test_cache_of_the_host_that_holds_a_secret_is_not_underneath(machine: Machine) -> None:
     machine.plant("~/.gnupg -> .cache/pip/keys\n~/.cache/pip/keys/x\n~/.npm/_cacache/x")
     plan = machine.plan("--cache", "host")
-    assert plan.cache is not None
-    assert plan.cache.lower == (("/home/alice/.npm/_cacache", "npm/_cacache"),)
+    assert (plan.get(Cache) or Cache("")).lower == (("/home/alice/.npm/_cacache", "npm/_cacache"),)
 
 
 def test_host_is_not_underneath_where_an_agent_could_have_written(machine: Machine) -> None:
     machine.plant("~/shop/elsewhere/x\n~/.cache/pip -> ~/shop/elsewhere")
     plan = machine.plan("--cache", "host")
-    assert plan.cache is not None
-    assert plan.cache.lower == ()
+    assert (plan.get(Cache) or Cache("")).lower == ()
 
 
 @pytest.mark.req("FAIL-01")
@@ -145,4 +144,4 @@ def test_project_gets_nothing_of_the_host_underneath_by_itself(machine: Machine)
 
 def test_project_may_do_without_a_cache(machine: Machine) -> None:
     machine.plant('~/shop/.claudebox.toml: cache = "none"')
-    assert machine.plan().cache is None
+    assert machine.plan().get(Cache) is None

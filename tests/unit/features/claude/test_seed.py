@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome
 from claudebox.features.claude.seed import current_state
 from claudebox.host.tree import Tree
-from claudebox.problem import Problem
 from claudebox.state import Instance, State
-from claudebox.trust.claude_settings import LARGEST_FILE
+from claudebox.state.claude_settings import LARGEST_FILE
 
 STATE = b'{"projects": {}}\n'
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from claudebox.agreement import agreement, find_news
+from claudebox.errors import Problem
 from claudebox.model import RO, Finding, Plan
-from claudebox.problem import Problem
 from hosts.machine import EVERYONE, TREES, Machine
 
 GATEWAY = "https://gateway.example/v1"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.guard.decide import guard_findings, guard_mounts, plan_guard
+from claudebox.host.secrets import openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin, Ways
@@ -16,7 +17,6 @@ from claudebox.overlay.places import find_places
 from claudebox.overlay.table import WANTED
 from claudebox.paths import within
 from claudebox.settings.values import Word
-from claudebox.trust.secret_places import openings
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 P = "/home/alice/shop"

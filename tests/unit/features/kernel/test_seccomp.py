@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.kernel import seccomp as table
 from claudebox.features.kernel.seccomp import ARCHITECTURES, call_filter
-from claudebox.problem import Problem
 
 pytestmark = pytest.mark.req("SEC-02")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.limits import act as launch
 from claudebox.model import Limits, Origin
-from claudebox.problem import Problem
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import Amount, Word
@@ -62,7 +62,7 @@ def test_what_is_no_amount(name: str, text: str) -> None:
 
 def test_plan_has_them(machine: Machine) -> None:
     plan = machine.plan("--memory", "4G", "--pids", "500", "--cpu", "1.5")
-    assert plan.limits == Limits("/usr/bin/busctl", 4 * G, 500, 1_500_000)
+    assert plan.get(Limits) == Limits("/usr/bin/busctl", 4 * G, 500, 1_500_000)
     assert [finding.text for finding in plan.findings if "limited" in finding.text] == [
         "memory of the box is limited to 4G",
         "pids of the box is limited to 500",
@@ -71,7 +71,7 @@ def test_plan_has_them(machine: Machine) -> None:
 
 
 def test_no_limit_asks_nothing(machine: Machine) -> None:
-    assert machine.plan().limits is None
+    assert machine.plan().get(Limits) is None
 
 
 @pytest.mark.parametrize("network", ["full", "inet"])

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
-from claudebox.login import Busy, storage_lock
 from claudebox.model import Login
 from claudebox.state import State
+from claudebox.state.login import Busy, storage_lock
 from patience import PATIENCE
 
 pytestmark = pytest.mark.req("AUTH-01")

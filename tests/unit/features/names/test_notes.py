@@ -15,9 +15,9 @@ from claudebox.features.names.log import NOTHING, log_text, suggestion
 from claudebox.features.names.rules import NameList
 from claudebox.features.names.server.greeting import Refusal
 from claudebox.features.names.server.notes import MOST_LINES, MOST_NAMES, MOST_QUESTIONS, MOST_REFUSALS, Asker, Notes
-from claudebox.journal import read_journal
 from claudebox.model import Allowed, Origin
-from claudebox.view.text import WIDTH
+from claudebox.state.journal import read_journal
+from claudebox.text import WIDTH
 from patience import comes_true
 from reference import FIELDS
 

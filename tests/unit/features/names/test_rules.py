@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from claudebox.errors import Problem
 from claudebox.features.names.rules import (
     EVERY_PORT,
     FORGES,
@@ -16,7 +17,6 @@ from claudebox.features.names.rules import (
     read_allowed,
 )
 from claudebox.model import Allowed, Origin
-from claudebox.problem import Problem
 from claudebox.settings.values import Word
 
 pytestmark = pytest.mark.req("NAME-01")

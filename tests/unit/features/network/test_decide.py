@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from claudebox.errors import Problem
 from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.features.network.uplink import Resolver, find_resolvers, needs_uplink, network_findings, plan_uplink
 from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink
-from claudebox.problem import Problem
 from claudebox.settings.gather import from_options, from_variables, merge
 from claudebox.settings.table import TIERS
 from claudebox.settings.types import LAST_PORT

@@ -14,8 +14,8 @@ import pytest
 from claudebox.features.nix.decide import CLOSED, OPEN, UNKNOWN, judge, nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
 from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
+from claudebox.host.secrets import secret_value
 from claudebox.model import FILE, Nix, Origin
-from claudebox.trust.secret_values import secret_value
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 pytestmark = pytest.mark.req("NIXG-01")
@@ -34,7 +34,7 @@ def configured(machine: Machine, *lines: str) -> Machine:
 
 
 def mode(machine: Machine, *words: str) -> str:
-    nix = machine.plan(*words).nix
+    nix = machine.plan(*words).get(Nix)
     assert nix is not None
     shown = {mount.path for mount in machine.plan(*words).mounts}
     assert ("/nix/var/nix/daemon-socket" in shown) == (nix.mode == "daemon")
@@ -48,8 +48,9 @@ def test_a_daemon_that_is_no_way_out_is_given(machine: Machine) -> None:
     assert ("NIX_REMOTE", "daemon") in {(variable.name, variable.value) for variable in plan.environment}
     # That its builds see nothing is known when one was tried, and not before.
     assert ["is tried" in finding.text for finding in plan.findings] == [True]
-    assert plan.nix is not None
-    assert nix_findings(plan.nix.replace(needs_trial=False)) == []
+    nix = plan.get(Nix)
+    assert nix is not None
+    assert nix_findings(nix.replace(needs_trial=False)) == []
 
 
 def test_what_the_daemon_says_counts_more_than_a_file(machine: Machine) -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox import remembered
 from claudebox.agreement import agreement, find_news
 from claudebox.features.nix.packages import (
     FORM,
@@ -21,14 +20,14 @@ from claudebox.features.nix.packages import (
     to_resolve,
 )
 from claudebox.features.nix.references import is_store_path
-from claudebox.model import Finding, Package
+from claudebox.model import Finding, Package, Packages
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
-from claudebox.state import State
+from claudebox.state import State, memory
+from claudebox.text import Style
 from claudebox.view.audit import news_text
-from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.nix_machine import GLIBC, HASH, HELLO, HOME, SAID, make_machine, planned
 
@@ -46,7 +45,7 @@ def keep(machine: Machine, reference: str = "nixpkgs#hello", *, meaning: str = "
     file = machine.root / State(host.person.home).package(reference).lstrip("/")
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = record_lines(reference, meaning or find_meaning(host), [HELLO], [GLIBC, HELLO])
-    file.write_bytes(remembered.write(FORM, lines))
+    file.write_bytes(memory.write(FORM, lines))
     return file
 
 
@@ -64,14 +63,14 @@ def test_answer_is_recalled(machine: Machine) -> None:
 
 @given(st.data())
 def test_damaged_answer_is_none(data: st.DataObject) -> None:
-    whole = remembered.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
-    assert read_record(remembered.read(whole, FORM), "nixpkgs#hello", "meaning", SAID) is not None
+    whole = memory.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
+    assert read_record(memory.read(whole, FORM), "nixpkgs#hello", "meaning", SAID) is not None
     start = data.draw(st.integers(0, len(whole) - 1))
     cut = data.draw(st.integers(1, len(whole) - start))
     damaged = whole[:start] + data.draw(st.binary(max_size=3)) + whole[start + cut :]
-    found = read_record(remembered.read(damaged, FORM), "nixpkgs#hello", "meaning", SAID)
+    found = read_record(memory.read(damaged, FORM), "nixpkgs#hello", "meaning", SAID)
     assert found is None or all(map(is_store_path, (*found.paths, *found.closure)))
-    assert read_record(remembered.read(whole[:-cut], FORM), "nixpkgs#hello", "meaning", SAID) is None
+    assert read_record(memory.read(whole[:-cut], FORM), "nixpkgs#hello", "meaning", SAID) is None
 
 
 @pytest.mark.parametrize(
@@ -129,4 +128,4 @@ def test_new_package_is_shown_as_new_and_another_version_is_not(machine: Machine
     assert new.split() == ["--package", "hello", "(hello-2.12)"]
     newer = with_hello.packages[0].replace(paths=(GLIBC,))
     agreed = (frozenset(agreement(with_hello)),)
-    assert find_news(with_hello.replace(packages=(newer,)), agreed).amount == 0
+    assert find_news(with_hello.having(Packages((newer,))), agreed).amount == 0

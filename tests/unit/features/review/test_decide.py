@@ -8,9 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
+from claudebox.features.guard import Report
 from claudebox.features.guard.decide import is_guard
+from claudebox.features.review import ReviewFeature
 from claudebox.features.review.decide import OF_ANOTHER_GROUP
-from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Plan, Review, Step
+from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
 from claudebox.overlay import mounting, store
 from claudebox.overlay.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
@@ -18,12 +21,11 @@ from claudebox.overlay.machine import Ground, find_doubt, refusal
 from claudebox.overlay.review import BEHIND, kept_text, question
 from claudebox.overlay.screen import landed_text
 from claudebox.paths import within
-from claudebox.problem import Problem
 from claudebox.settings.words import parse
 from claudebox.state import State
+from claudebox.text import Style
 from claudebox.view.audit import audit
 from claudebox.view.shell import shell_command
-from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.overlay.world import make_world
 
@@ -53,7 +55,7 @@ def guards(plan: Plan) -> dict[str, str]:
 def test_directories_are_layers_and_git_and_files_are_not(machine: Machine) -> None:
     plan = machine.plant(SOME).plan(*WITHOUT_CLAUDE)
     assert guards(plan) == LAYERS
-    assert plan.acts(Step.AFTER) == ["review", "guard"]
+    assert [type(one) for one in Launch(plan).acts(Step.AFTER)] == [ReviewFeature, Report]
 
 
 # Each makes a machine on which nobody knows whether layers work, or that they do not.
@@ -182,13 +184,13 @@ def test_agreement_to_walls_covers_layers(machine: Machine) -> None:
 
 
 def test_command_to_paste_has_walls_and_says_so(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    from claudebox import showing
+    from claudebox.commands import show
 
     shown: list[str] = []
     machine.plant(SOME)
-    monkeypatch.setattr(showing, "read_host", machine.host)
-    monkeypatch.setattr(showing, "show", shown.append)
-    showing.show_dry_run(parse(["--dry-run", *WITHOUT_CLAUDE]))
+    monkeypatch.setattr(show, "read_host", machine.host)
+    monkeypatch.setattr(show, "show", shown.append)
+    show.show_dry_run(parse(["--dry-run", *WITHOUT_CLAUDE]))
     assert shown[0].startswith("# Only claudebox itself can keep changes until you land them.")
     assert "the rest is written at once: .claude .github .vscode\n" in shown[0]
     walls = machine.plan("--review", "off", *WITHOUT_CLAUDE)

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from claudebox.agreement import agreement, find_news
+from claudebox.errors import Problem
 from claudebox.features.secrets import finding
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, MASK, RW, Finding, Plan
-from claudebox.problem import Problem
+from claudebox.text import Style
 from claudebox.view.as_json import audit_json
 from claudebox.view.audit import audit
 from claudebox.view.sandbox import sandbox_md
-from claudebox.view.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("SEC-01")

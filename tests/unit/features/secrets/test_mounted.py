@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
 from claudebox.features.secrets import mounted
 from claudebox.model import HIDE, Finding
-from claudebox.problem import Problem
 from errors.scene import Scene
 from hosts.machine import Machine
 
@@ -44,3 +44,14 @@ def test_secret_place_is_where_a_variable_puts_it(machine: Machine, variable: di
     machine.environ |= variable
     with pytest.raises(Problem, match="/data/anthropic is secret"):
         machine.plan("--mount-ro", "/data/anthropic")
+
+
+@pytest.mark.req("SAND-09")
+@pytest.mark.parametrize("drawer", ["", *"/.config /.local /.local/share /.local/state /.cache /.var /snap".split()])
+def test_drawer_is_refused_and_a_directory_in_it_is_not(machine: Machine, drawer: str) -> None:
+    machine.plant(f"~{drawer}/.tool/settings: x\n~{drawer}/.tool/token: x")
+    with pytest.raises(Problem) as caught:
+        machine.plan("--mount-ro", f"~{drawer}")
+    assert caught.value.hint.startswith("name the directory in it that the agent needs")
+    hidden = [mount.path for mount in machine.plan("--mount-ro", f"~{drawer}/.tool").mounts if mount.kind == HIDE]
+    assert f"/home/alice{drawer}/.tool/token" in hidden

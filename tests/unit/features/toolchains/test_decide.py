@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.toolchains.table import RULE, SHIMS, TOOLCHAINS, Toolchain
+from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside
-from claudebox.trust.secret_places import SECRET_PLACES
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("WORK-01", "SAND-10")

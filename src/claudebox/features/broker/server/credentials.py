@@ -15,7 +15,7 @@ from claudebox.features.broker.server.messages import BadBody, read_answer, read
 from claudebox.features.broker.server.policy import OAUTH_BETA, Headers
 from claudebox.features.broker.server.upstream import FAILURES, Unreachable, Upstream, reason
 from claudebox.files import Replacement, open_lock, take_lock
-from claudebox.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
+from claudebox.state.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
 
 EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
 RENEWAL_PATIENCE_SECONDS = 60.0
@@ -54,7 +54,7 @@ class Fixed:
         beta = (("anthropic-beta", OAUTH_BETA),) if self.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ()
         return (("authorization", f"Bearer {self.value}"), *beta)
 
-    def renew(self, refused: Headers) -> None:  # noqa: ARG002  (the same each time)
+    def renew(self, refused: Headers) -> None:
         raise Revoked(f"the API does not accept {self.variable} of this host; set a new one there and start again")
 
     def settle(self) -> None:

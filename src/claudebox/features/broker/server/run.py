@@ -17,9 +17,9 @@ from claudebox.features.broker.server.credentials import URL, Fixed, Revoked, Su
 from claudebox.features.broker.server.exchange import Exchange, Session
 from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, find_proxy, read_address, trust
 from claudebox.features.broker.server.usage import Allowance, Journal, Meter
+from claudebox.host.variables import BASE_URL
 from claudebox.model import Broker
 from claudebox.process.companion import READY
-from claudebox.trust.variables import BASE_URL
 
 MOST_CONNECTIONS = 128
 STACK_BYTES = 4 << 20  # for each thread: the parser that reads deep answers recurses

@@ -10,6 +10,7 @@ import time
 from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
 
+from claudebox.errors import Problem
 from claudebox.features.broker.act import PROXIES, no_trust
 from claudebox.features.broker.decide import OTHERWISE
 from claudebox.features.broker.server.messages import (
@@ -22,9 +23,8 @@ from claudebox.features.broker.server.messages import (
     read_answer,
 )
 from claudebox.features.broker.server.policy import Headers
-from claudebox.problem import Problem
+from claudebox.host.variables import BASE_URL
 from claudebox.record import Record
-from claudebox.trust.variables import BASE_URL
 
 CONNECT_SECONDS = 20.0
 SEND_SECONDS = 300.0

@@ -12,10 +12,10 @@ import threading
 import time
 from typing import Any
 
-from claudebox import journal
 from claudebox.features.broker.server.policy import TOO_MANY, Refusal
 from claudebox.record import Record
-from claudebox.view.text import counted
+from claudebox.state import journal
+from claudebox.text import counted
 
 LONGEST_LINE = 64 * 1024
 LARGEST_ANSWER = 4 * 1024 * 1024

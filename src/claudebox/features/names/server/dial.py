@@ -14,9 +14,12 @@ import time
 from ipaddress import IPv6Address, ip_address
 
 from claudebox.features.names.server.greeting import Refusal
-from claudebox.host.network import read_neighbourhood
-from claudebox.host.ranges import Address, rejected_range
+from claudebox.host.network import read_neighbourhood, rejected_range
 from claudebox.host.tree import Tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.network import Address
 
 NEAR_SECONDS = 5.0  # for which what is near counts: somebody may join another network while the box runs
 NAME_SECONDS = 5.0  # for which a name need not be looked up again: programs open many connections at once

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 
 from claudebox.features.names.rules import LONGEST_LABEL, LONGEST_NAME, NameList, is_label
-from claudebox.host.digest import sha256
+from claudebox.host.tree import sha256
 from claudebox.record import Record
 
 A, PTR, AAAA, OPT = 1, 12, 28, 41

@@ -13,12 +13,12 @@ import threading
 from collections.abc import Callable
 from mmap import mmap
 
-from claudebox import journal
 from claudebox.features.names.act import HELPS, LENGTH
 from claudebox.features.names.rules import STOPPED, WEB, NameList, as_written, is_name
 from claudebox.features.names.server.dns import AAAA, A
 from claudebox.features.names.server.greeting import Refusal
 from claudebox.model import Allowed, Origin
+from claudebox.state import journal
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
 MOST_REFUSALS = 500

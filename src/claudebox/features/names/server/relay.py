@@ -26,8 +26,8 @@ from claudebox.features.names.server.greeting import (
 )
 from claudebox.features.names.server.notes import Asker, Notes
 from claudebox.model import Names
-from claudebox.process.carrier import Carrier, Connection, Flow, raise_file_limit
 from claudebox.process.companion import READY
+from claudebox.servers.carrier import Carrier, Connection, Flow, raise_file_limit
 
 # Where a connection leads: to a name, an address, a port of this host, or to the box's name server.
 NAME, ADDRESS, LOCALHOST, LOOKUP = range(4)

@@ -1,0 +1,470 @@
+"""Answers "why?": what the Plan does with a path, a variable, a program, an address, a port or a package.
+
+Paths are answered here, and everything else by the feature that knows it.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from urllib.parse import urlsplit
+
+from claudebox.errors import Problem
+from claudebox.features.environment import diagnosis as environment
+from claudebox.features.guard.decide import is_guard
+from claudebox.features.names import diagnosis as names
+from claudebox.features.network import diagnosis as network
+from claudebox.features.nix import diagnosis as nix
+from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.features.wishes import settle, wished_mounts
+from claudebox.host import Host
+from claudebox.host.programs import find
+from claudebox.host.secrets import refuse_readable, secret_places, secret_value
+from claudebox.host.tree import MOST_LINKS, Tree
+from claudebox.model import (
+    ABSENT,
+    COVER,
+    DEV,
+    FILE,
+    FROM_HOST,
+    HIDE,
+    LAYER,
+    MASK,
+    PROC,
+    RO,
+    RW,
+    SYMLINK,
+    TMPFS,
+    WRITABLE,
+    Mount,
+    Origin,
+    Plan,
+    SecretPlace,
+)
+from claudebox.mounts import PIN, find_appearances, find_holder
+from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
+from claudebox.record import Record
+from claudebox.settings.types import LAST_PORT, is_variable_name
+from claudebox.settings.values import MountWish, Settings
+from claudebox.state.reach import reach_of
+from claudebox.text import some
+from claudebox.view.explanation import (
+    Answer,
+    Because,
+    Change,
+    Endpoint,
+    Explanation,
+    Question,
+    describe_origin,
+    undo,
+    with_reason,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host.network import Address
+
+EXPLAINING = (nix.explain, environment.explain, network.explain, names.explain)
+FILE_URL = "file://"
+LOCALHOST = IPv4Address("127.0.0.1")
+KINDS = "a path, variable, program, host, address, port or package, or nix"
+# What names of files end in. A domain may, too: it is meant if a port or a scheme says so.
+FILE_ENDINGS = frozenset(
+    "bak c cfg conf cpp css csv db env go h html ini ipynb java jpg js json jsx kt lock log md php png py rb rs sh sql "
+    "svg toml ts tsx txt xml yaml yml".split()
+)
+ACCESS = {RO: "read-only", RW: "writable"}
+MOST_NAMED = 6
+NEEDED = ("system", "nix")  # rules without which no program would run
+BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # bwrap cannot make these in a directory of the host
+# What mounts do that show nothing of the host.
+DOES = {
+    FILE: "writes a file for the box:",
+    SYMLINK: "makes the symlink",
+    PROC: "shows the box's own processes in",
+    DEV: "makes the few devices that programs need in",
+    TMPFS: "makes a directory, empty at each start:",
+    ABSENT: "shows an empty directory:",
+    COVER: "shows what the file says, and keeps it as it is:",
+    MASK: "masks",
+    HIDE: "hides",
+}
+# What bwrap puts into /dev. The other devices of the host are missing.
+DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
+
+
+def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
+    """An answer for each thing that the word can mean. Raises a Problem if it can mean none."""
+    if not thing.strip():
+        raise Problem("--explain needs something to explain", KINDS)
+    about = Question(plan, host, settings)
+    is_url = "://" in thing and not thing.startswith(FILE_URL)
+    answers = answer(about.replace(word=thing))  # a name that a feature knows
+    if not answers and is_url:
+        answers = answer(about.replace(endpoint=read_endpoint(plan, thing)))
+    elif not answers and secret_value(thing):
+        # The shell has replaced `$NAME` by its value, which must not be repeated on the screen.
+        raise Problem("--explain got what looks like a secret, not a name", "without the $: --explain NAME")
+    elif not answers and thing.startswith("$"):
+        name = thing[1:].removeprefix("{").removesuffix("}")
+        answers = answer(about.replace(variable=name if is_variable_name(name) else ""))
+    elif not answers:
+        answers = _explain_word(about, thing.removeprefix(FILE_URL))
+    if not answers:
+        raise _unknown(thing)
+    return Explanation(answers[0].subject if len(answers) == 1 else thing, tuple(answers))
+
+
+def answer(question: Question) -> list[Answer]:
+    return [answer for explain in EXPLAINING for answer in explain(question)]
+
+
+def _explain_word(about: Question, word: str) -> list[Answer]:
+    plan, host = about.plan, about.host
+    path = absolute(word, host.cwd, host.person.home)
+    is_file = word.rpartition(".")[2].lower() in FILE_ENDINGS and "." in word
+    is_path = "/" in word or word.startswith(("~", ".")) or is_file or host.tree.lstat(path) is not None
+    known = (*host.environ, *(variable.name for variable in plan.environment))
+    is_variable = is_variable_name(word) and (word.isupper() or word in known)
+    is_host = read_address(word) is not None or is_local_name(word.partition(":")[0])
+    answers = [PathQuestion(plan, host, word).answer()] if is_path else []
+    if "/" not in word and (file := _find_program(plan, host, word)):
+        answers.append(PathQuestion(plan, host, file).answer().replace(kind=Answer.PROGRAM))
+    answers += answer(
+        about.replace(
+            path=path if is_path else "",
+            variable=word if is_variable else "",
+            port=read_port(word.removeprefix(":")),
+            endpoint=read_endpoint(plan, word) if is_host and not word.isdigit() else None,
+        )
+    )
+    if answers or word.isdigit():
+        return answers
+    guess = Because(f"no file, variable or program is called {word}")
+    answers = answer(about.replace(endpoint=read_endpoint(plan, word)))
+    if not is_variable_name(word):
+        return answers
+    return [one.replace(verdict=f"as a host, {one.verdict}", because=[*one.because, guess]) for one in answers]
+
+
+def _unknown(thing: str) -> Problem:
+    if thing.isdigit():
+        return Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
+    return Problem(f"--explain: `{thing}` cannot be explained", KINDS)
+
+
+# What a word says about a host
+
+
+def read_endpoint(plan: Plan, text: str) -> Endpoint | None:
+    """What a URL, `host:port`, `[address]:port` or a bare host names; None if it is none of these."""
+    is_url = "://" in text
+    if not is_url and not {*"/?#@"}.isdisjoint(text):
+        return None
+    server = f"[{text}]" if ":" in text and read_address(text) is not None else text
+    try:
+        parts = urlsplit(text if is_url else f"//{server}")
+        host, port = (parts.hostname or "").rstrip("."), parts.port
+    except ValueError:
+        return None
+    if port == 0 or (read_address(host) is None and not _is_host_name(host)):
+        return None
+    usual = {"http": 80, "https": 443, "ssh": 22}.get(parts.scheme, 0)
+    return Endpoint(host, port or usual, _find_address(plan, host))
+
+
+def read_port(text: str) -> int:
+    """The number of a port, or 0 if the text is none."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT))
+    return int(text) if is_number and int(text) <= LAST_PORT else 0
+
+
+def read_address(text: str) -> Address | None:
+    """The address to which the kernel would send: IPv4-mapped ones are IPv4, and `127.1` and `0x7f.1` are addresses."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        try:
+            return IPv4Address(socket.inet_aton(text)) if text and text.isascii() and text.isprintable() else None
+        except OSError:
+            return None
+    return (address.ipv4_mapped if isinstance(address, IPv6Address) else None) or address
+
+
+def _is_host_name(text: str) -> bool:
+    labels = text.removesuffix(".").split(".")
+    return all(label.replace("-", "").replace("_", "").isalnum() and not label.startswith("-") for label in labels)
+
+
+def is_local_name(name: str) -> bool:
+    return name == "localhost" or name.endswith(".localhost")
+
+
+def _find_address(plan: Plan, host: str) -> Address | None:
+    """The address that a host is for the box, as far as that is known without asking DNS."""
+    if is_local_name(host):
+        return LOCALHOST
+    files = [one.content for one in plan.mounts if one.kind == FILE and one.path == "/etc/hosts"]
+    for line in b"\n".join(files).decode(errors="replace").lower().splitlines():
+        address, *names = line.split() or [""]
+        if host in names:
+            return read_address(address)
+    return read_address(host)
+
+
+# Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files
+
+
+def _find_program(plan: Plan, host: Host, name: str) -> str:
+    """Where the box would find a program; if it does not, where this host does."""
+    inside = Inside(host.tree, plan.mounts)
+    path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
+    for file in (posixpath.join(directory, name) for directory in path.split(":")):
+        spot = inside.find(file)
+        if spot.exists and spot.host and host.tree.is_executable(spot.host):
+            return file
+    return find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
+
+
+class Spot(Record):
+    """Where a path leads to in the box."""
+
+    path: str  # without symlinks
+    mount: Mount  # the one that decides what is there
+    exists: bool
+    access: str
+    host: str = ""  # the path on the host, if the host's file is shown there
+    links: tuple[str, ...] = ()  # symlinks in the box that led here
+
+
+class Inside:
+    """The files of a box."""
+
+    def __init__(self, tree: Tree, mounts: tuple[Mount, ...]) -> None:
+        self.tree = tree
+        self.mounts = mounts
+
+    def find(self, path: str) -> Spot:
+        waiting = _parts(path)
+        links: list[str] = []
+        here = ""
+        while waiting:
+            part = waiting.pop()
+            if part == "..":
+                here = here.rpartition("/")[0]
+                continue
+            here = f"{here}/{part}"
+            target = self._link_target(here)
+            if target and len(links) < MOST_LINKS:
+                links.append(here)
+                waiting += _parts(target)
+                here = "" if target.startswith("/") else here.rpartition("/")[0]
+            elif target or not self._at(here).exists:
+                rest = "/".join([here, *reversed(waiting)])
+                return self._at(rest).replace(exists=False, links=tuple(links))
+        return self._at(here or "/").replace(links=tuple(links))
+
+    def _link_target(self, path: str) -> str:
+        """What a symlink of the box says; "" for anything else."""
+        mount = self._holder(path)
+        if mount.kind == SYMLINK:
+            return mount.source
+        if mount.path == path or mount.kind not in FROM_HOST:
+            return ""
+        on_host = move(path, mount.path, mount.source)
+        return self.tree.link_target(on_host) if self.tree.is_link(on_host) else ""
+
+    def _at(self, path: str) -> Spot:
+        mount = self._holder(path)
+        host = move(path, mount.path, mount.source) if mount.kind in FROM_HOST else ""
+        return Spot(path, mount, self._exists(path, mount, host), self._access(path, mount), host)
+
+    def _exists(self, path: str, mount: Mount, host: str) -> bool:
+        # bwrap makes the directories on the way to a mount.
+        if mount.path == path or any(is_below(other.path, path) for other in self.mounts):
+            return True
+        below = path.removeprefix(mount.path).strip("/").split("/")[0]
+        if mount.kind == DEV:
+            return below in DEVICES
+        if mount.kind == PROC:
+            return not below.isdigit() and self.tree.lstat(path) is not None
+        return bool(host) and self.tree.lstat(host) is not None
+
+    def _access(self, path: str, mount: Mount) -> str:
+        if mount.kind == FILE:
+            above = find_holder(path, [other for other in self.mounts if other.kind == TMPFS])
+            return self._access(path, above) if above else RO
+        # bwrap makes the root read-only once everything is in it.
+        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
+
+    def _holder(self, path: str) -> Mount:
+        found = find_holder(path, self.mounts)
+        assert found is not None, "a box has a root"
+        return found
+
+
+def _parts(path: str) -> list[str]:
+    """The parts of a path in reverse, so that `pop` takes the first one."""
+    return [part for part in path.split("/") if part and part != "."][::-1]
+
+
+class PathQuestion:
+    """One path as the user means it, and what is known about it on the host and in the box."""
+
+    def __init__(self, plan: Plan, host: Host, text: str) -> None:
+        self.plan = plan
+        self.host = host
+        self.named = absolute(text, host.cwd, host.person.home)
+        self.real = host.tree.resolve(self.named)
+        # A path that does not exist yet would be below the real path of one that does.
+        self.target = self.real or self._expected()
+        self.inside = Inside(host.tree, plan.mounts)
+        self.spot = self.inside.find(self.named)
+        table = secret_places(host.tree, host.person.homes, host.environ, host.cwd)
+        self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
+
+    def _expected(self) -> str:
+        for above in (*parents(self.named), "/"):
+            if (real := self.host.tree.resolve(above)) is not None:
+                return move(self.named, above, real)
+        return self.named
+
+    def answer(self) -> Answer:
+        spots = list({spot.path: spot for spot in (self.spot, *self._appearances())}.values())
+        shown = [spot for spot in spots if self.real is not None and spot.exists and spot.host == self.target]
+        hidden = [spot for spot in spots if spot.mount.kind == HIDE]
+        because = list(dict.fromkeys(self._why(spot) for spot in shown + hidden))
+        if shown:
+            verdict = ", and ".join(f"{ACCESS[spot.access]}{self._place(spot)}" for spot in shown)
+            verdict += "; what changes lands when you say so" if shown[0].mount.kind == LAYER else ""
+            because += self._found() + self._hides_below(shown)
+            return self._answer(Answer.IN, f"in, {verdict}", because, self._ways_for_shown(shown), shown[0])
+        if self.spot.mount.origin.is_rule(SECRETS):
+            instead = "with made-up values" if self.spot.mount.kind == MASK else "empty"
+            name = self.target.removeprefix(f"{self.plan.project}/")
+            ways = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
+            return self._answer(Answer.MASKED, f"in, read-only, {instead}", [self._why(self.spot)], ways, self.spot)
+        if hidden:
+            never = [Change("cannot be changed: no option shows it")]
+            changes = [change for spot in hidden for change in undo(spot.mount.origin) or never]
+            return self._answer(Answer.HIDDEN, "not in the box, hidden", because, changes, self.spot)
+        because = [self._why(self.spot), *self._secret()]
+        if self.spot.exists and self.spot.host:
+            verdict = f"in, {ACCESS[self.spot.access]}: {self._short(self.spot.host)} of this host"
+            ways = [*(self._ways_in() if self.real else []), *_undo_mount(self.spot.mount)]
+            return self._answer(Answer.OTHER, verdict, because, ways, self.spot)
+        if self.spot.exists:
+            verdict = f"made for the box, {ACCESS[self.spot.access]}"
+            return self._answer(Answer.MADE, verdict, because, self._ways_in(), self.spot)
+        if self.real is None and self.spot.host:
+            verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
+            return self._answer(Answer.OUT, verdict, because, [], self.spot)
+        because = self._secret() or [Because("no rule shows it")]
+        if self.spot.links:
+            because.insert(0, Because(f"the symlink {self._short(self.spot.links[-1])} in the box leads to it"))
+        because += [Because("this host does not have it")] if self.real is None else []
+        return self._answer(Answer.OUT, "not in the box", because, self._ways_in(), self.spot)
+
+    def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
+        access, place = (
+            (spot.access, spot.path) if state in (Answer.IN, Answer.OTHER, Answer.MADE, Answer.MASKED) else ("", "")
+        )
+        ways = tuple(dict.fromkeys(changes))
+        return Answer(Answer.PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
+
+    def _appearances(self) -> list[Spot]:
+        """What is at each place of the box where a mount would show the file, its own path first."""
+        places = sorted(find_appearances(self.target, self.plan.mounts), key=lambda path: path != self.target)
+        return [self.inside.find(path) for path in places]
+
+    def _place(self, spot: Spot) -> str:
+        return "" if spot.path in (self.named, self.spot.path) else f" as {self._short(spot.path)}"
+
+    def _why(self, spot: Spot) -> Because:
+        """What the mount does that decides about a place of the box, and why."""
+        mount = spot.mount
+        place = self._short(mount.source) + (f" as {self._short(mount.path)}" if mount.source != mount.path else "")
+        if mount.kind in DOES:
+            does = f"{DOES[mount.kind]} {self._short(mount.path)}"
+        elif not is_guard(mount):
+            does = f"shows {place}, {ACCESS[spot.access]}"
+        elif mount.kind == LAYER and mount.origin != PIN:
+            does = f"keeps what changes in {place} until you land it"
+        else:
+            does = f"keeps {place} read-only" if mount.kind == RO else f"pins {place}"
+        return with_reason(f"{describe_origin(mount.origin)} {does}", mount.origin)
+
+    def _found(self) -> list[Because]:
+        """What else is known about a file of the project: findings, and whether somebody opened it."""
+        name = self.target.removeprefix(f"{self.plan.project}/")
+        opened = [one for one in self.plan.guard.opened if is_inside(self.target, one.path)]
+        return [
+            *(Because(finding.text) for finding in self.plan.findings if finding.subject == name),
+            *(Because(f"--writable opens it, which would be read-only ({one.reason})") for one in opened[:1]),
+        ]
+
+    def _hides_below(self, places: list[Spot]) -> list[Because]:
+        hides = [mount.path for mount in self.plan.mounts if mount.kind == HIDE]
+        hidden = [self._short(path) for path in hides if any(is_below(path, spot.path) for spot in places)]
+        return [Because(f"hidden in it: {', '.join(some(hidden, MOST_NAMED))}")] if hidden else []
+
+    def _ways_for_shown(self, places: list[Spot]) -> list[Change]:
+        changes = [self._way_to_other_access(spot) for spot in places]
+        is_needed = any(spot.mount.source == self.target and spot.mount.origin.is_rule(*NEEDED) for spot in places)
+        if not is_needed and not is_inside(self.host.cwd, self.target):
+            changes.append(Change("keeps it out", ("--hide", self.target)))
+        return changes + [way for spot in places if spot.mount.source == self.target for way in _undo_mount(spot.mount)]
+
+    def _way_to_other_access(self, spot: Spot) -> Change:
+        if is_guard(spot.mount) and spot.mount.origin != PIN:
+            return Change("lets the agent change it, although this host may run it", ("--writable", self.target))
+        wanted, destination = RW if spot.access == RO else RO, "" if spot.path == self.target else spot.path
+        if refusal := self.refusal(wanted, self.target, destination):
+            return Change(f"cannot be made {ACCESS[wanted]}: {refusal}")
+        value = f"{self.target}:{destination}" if destination else self.target
+        return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
+
+    def _secret(self) -> list[Because]:
+        for place in self.places:
+            if is_inside(self.target, place.path) and not place.is_drawer:
+                origin = Origin.of_rule("secret", place.reason)
+                return [Because(f"{self._short(place.path)} is secret ({place.reason}) and never enters", origin)]
+        return []
+
+    def _ways_in(self) -> list[Change]:
+        if self.real is None:
+            refused = refuse_readable(self.target, self.host.person.homes, self.places)
+            missing = Change("shows it, once it exists on this host", ("--mount-ro", self.named))
+            return [Change(f"cannot be changed: {refused}") if refused else missing]
+        # If its own name is a symlink in the box, the place that it leads to may work.
+        for source in dict.fromkeys((self.named, self.target)):
+            if not self.refusal(RO, source):
+                writable = Change("shows it, writable", ("--mount-rw", source))
+                if refused := self.refusal(RW, source):
+                    writable = Change(f"cannot be made writable: {refused}")
+                return [Change("shows it, read-only", ("--mount-ro", source)), writable]
+        return [Change(f"cannot be changed: {self.refusal(RO, self.target)}")]
+
+    def refusal(self, access: str, source: str, destination: str = "") -> str:
+        """Why a mount would be refused; "" if it would not. The rules that judge the option itself are asked."""
+        option = Origin.of_option(f"--mount-{access}")
+        wish = MountWish(access, source, destination, option)
+        tree, homes = self.host.tree, self.host.person.homes
+        try:
+            wished = wished_mounts(reach_of(self.host), (wish,), self.host.cwd, homes, self.places)
+            (mount,) = settle(tree, wished, list(self.plan.mounts))
+        except Problem as problem:
+            return problem.message.removeprefix(f"{option.shown} {source}: ").removeprefix(f"{option.shown}: ")
+        hides = [other for other in self.plan.mounts if other.kind == HIDE and is_inside(mount.path, other.path)]
+        made = [other for other in self.plan.mounts if other.kind in BY_BWRAP and is_below(other.path, mount.path)]
+        if hides:
+            return f"{describe_origin(hides[0].origin)} hides {hides[0].path}"
+        return f"the box makes {made[0].path} in it" if made else ""
+
+    def _short(self, path: str) -> str:
+        return shorten_home(path, self.plan.person.home)
+
+
+def _undo_mount(mount: Mount) -> list[Change]:
+    return undo(mount.origin, mount.source if mount.source == mount.path else f"{mount.source}:{mount.path}")

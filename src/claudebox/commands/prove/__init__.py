@@ -1,0 +1,355 @@
+"""`claudebox --prove`: attacks the very box that these options build, from inside, with canaries planted outside.
+
+Every attack is tried outside the box first. One that does not work there proves nothing, and does not count.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import shlex
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+from claudebox import files
+from claudebox.commands.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
+from claudebox.errors import Problem
+from claudebox.host import Host, read_host
+from claudebox.host.network import own_addresses
+from claudebox.host.nix_daemon import SOCKET
+from claudebox.model import FROM_HOST, Nix, Plan
+from claudebox.overlay.table import GuardRow, held_rows
+from claudebox.paths import is_inside, shorten_home
+from claudebox.plan import make_plan
+from claudebox.process.single_file import own_command
+from claudebox.record import Record
+from claudebox.settings.gather import gather
+from claudebox.settings.table import BY_NAME, FULL, OFF, ON
+from claudebox.settings.values import Settings
+from claudebox.settings.words import Request
+from claudebox.terminal import output_style, show
+from claudebox.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
+from claudebox.view.as_json import dump
+
+AGAINST = "against"
+WITHOUT_LAYER = ", without the layer over the project"
+PYTHONS = ("/usr/bin/python3", "/bin/python3")
+KERNEL_CALLS = {
+    "bpf": "load a program into the kernel (bpf)",
+    "perf_event_open": "watch the kernel (perf_event_open)",
+    "io_uring_setup": "io_uring, which gets around the filter",
+    "userfaultfd": "userfaultfd, which helps to exploit the kernel",
+    "open_tree": "the new mount calls (open_tree)",
+    "keyctl": "the keyring calls (keyctl)",
+}
+# What is held in a directory of which other parts can be written.
+PARTS = (".git/config", ".git/hooks", ".claude/settings.json", ".github/workflows", ".claudebox.toml")
+HELD, OPEN, CHOSEN, UNTESTED = "held", "OPEN", "chosen", "untested"
+STATE = 9  # columns
+PROBE_SECONDS = 120
+MARK = "claudebox-prove "
+# Only the leader of a session can make a terminal its own.
+TAKE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+class Attempt(Record):
+    """What the probe reached, by the number of the trial; or why it could not say anything."""
+
+    found: dict[str, str]
+    error: str = ""
+
+
+class Result(Record):
+    """The result of a trial."""
+
+    trial: Trial
+    state: str
+    way: str
+
+
+def prove(request: Request) -> int:
+    """Show the report. The exit status is 0 if every promise held, 1 if not."""
+    host = read_host()
+    request = request.replace(run=request.run or ("true",), claude=())
+    settings = gather(host, request).settings
+    has_layer = settings.review.text == ON
+    if has_layer:
+        # The probe lies in the project, and a layer would keep what it writes. Without one, it is easier to attack.
+        request = request.replace(said=(*request.said, ("review", OFF)))
+        settings = gather(host, request).settings
+    plan = make_plan(host, request, settings)
+    against = dict(request.said).get(AGAINST, "")
+    with Canaries() as canaries:
+        plan_attacks(canaries, host, plan, settings, is_ours=not against)
+        outside = run_outside(canaries)
+        if outside.error:
+            raise Problem(f"the probe does not even work outside the box: {outside.error}", "please report this")
+        inside = run_inside(_command(host, plan, request, against), canaries, plan.project)
+    if inside.error:
+        raise Problem(f"the probe did not finish in the box: {inside.error}", "see what happens: --run true")
+    results = [judge(trial, outside, inside) for trial in canaries.trials]
+    title = against or f"the box that these options build{WITHOUT_LAYER if has_layer else ''}"
+    style = output_style()
+    show(report_json(title, results) if request.json else report_text(title, results, host.person.home, style))
+    return 1 if any(result.state == OPEN for result in results) else 0
+
+
+def judge(trial: Trial, outside: Attempt, inside: Attempt) -> Result:
+    way = inside.found.get(trial.id, "")
+    state = (CHOSEN if trial.choice else OPEN) if way else HELD
+    return Result(trial, state, way) if outside.found.get(trial.id) else Result(trial, UNTESTED, "")
+
+
+def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings, *, is_ours: bool) -> None:
+    """Plan all attacks. If the box is ours, what the user chose to open is no hole; in another sandbox, it is."""
+    home, above = host.person.home, os.path.dirname(plan.project)
+    places = {"your home": home, "the directory above the project": above, "/tmp": "/tmp", "/var/tmp": "/var/tmp"}
+    for title, place in places.items():
+        if place != home or title == "your home":
+            canaries.plant_file(title, place)
+    canaries.plant_descriptors("/var/tmp")
+    canaries.point_at_files(plan)
+    canaries.plant_variable()
+    canaries.plant_process()
+    canaries.plant_memory()
+    run = os.environ.get("XDG_RUNTIME_DIR", "")
+    canaries.plant_sockets({"your home": home, "/tmp": "/tmp"} | ({"$XDG_RUNTIME_DIR": run} if run else {}))
+    canaries.point_at_sockets(_usual_sockets(host, run))
+    canaries.plant_key()
+    canaries.add(TERMINAL, "type into the terminal", "type_into_terminal")
+    chosen = {name: wish if is_ours else "" for name, wish in _choices(plan, settings).items()}
+    canaries.add(KERNEL, "a user namespace", "user_namespace", choice=chosen["userns"])
+    canaries.add(KERNEL, "mount something", "mount", choice=chosen["userns"])
+    for name, title in KERNEL_CALLS.items():
+        canaries.add(KERNEL, title, "kernel_call", name=name)
+    canaries.add(KERNEL, "a socket to the hypervisor", "vsock")
+    canaries.plant_servers(_own_addresses(), chosen["network"])
+    # What the plan guards, and what it should guard, to find out if it forgot something.
+    guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
+    whole = [name for name in host.tree.entries(plan.project) if any(_is_whole(row) for row in held_rows(name))]
+    usual = [f"{plan.project}/{name}" for name in (*PARTS, *whole)]
+    opened = {one.path: "--writable" for one in plan.guard.opened if is_ours}
+    canaries.point_at_host_run(dict.fromkeys((*guarded, *usual)), opened)
+    canaries.point_at_sockets({"the daemon": SOCKET}, NIX, chosen["nix"])
+
+
+def _is_whole(row: GuardRow) -> bool:
+    return not row.inner and not row.is_tools
+
+
+def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
+    """The choices by which something is open; "" where nothing is."""
+    tier = plan.network.origin
+    network = f"--network full ({tier.shown})" if tier.is_default else tier.shown
+    nix = plan.get(Nix)
+    has_daemon = nix is not None and nix.mode == "daemon"
+    return {
+        "network": network if plan.network.tier == FULL else "",
+        "nix": f"--nix ({settings.nix.origin.shown})" if has_daemon else "",
+        "userns": settings.userns.origin.shown if settings.userns.text == ON else "",
+    }
+
+
+def _own_addresses() -> tuple[str, ...]:
+    """Addresses of this host: the loopback, and one of each family by which others reach it."""
+    others = [address.partition("/")[0] for address in own_addresses()]
+    far = [address for address in others if not address.startswith(("127.", "::1", "fe80:", "ff"))]
+    firsts = [next((one for one in far if (":" in one) is is_ipv6), "") for is_ipv6 in (False, True)]
+    return tuple(address for address in ("127.0.0.1", "::1", *firsts) if address)
+
+
+def _usual_sockets(host: Host, run: str) -> dict[str, str]:
+    uid, environ = host.person.uid, host.environ
+    bus = environ.get("DBUS_SESSION_BUS_ADDRESS", "").partition("path=")[2].partition(",")[0]
+    places = {
+        "ssh-agent": environ.get("SSH_AUTH_SOCK", ""),
+        "gpg-agent": f"{run}/gnupg/S.gpg-agent",
+        "gpg-agent at home": f"{host.person.home}/.gnupg/S.gpg-agent",
+        "D-Bus, of the session": bus or f"{run}/bus",
+        "D-Bus, of the system": "/run/dbus/system_bus_socket",
+        "Docker": "/run/docker.sock",
+        "Podman": f"{run}/podman/podman.sock",
+        "X11": "/tmp/.X11-unix/X0",
+        "X11, abstract": "@/tmp/.X11-unix/X0",
+        "Wayland": f"{run}/{environ.get('WAYLAND_DISPLAY', 'wayland-0')}",
+        "PipeWire": f"{run}/pipewire-0",
+        "tmux": f"/tmp/tmux-{uid}/default",
+        "tailscaled": "/run/tailscale/tailscaled.sock",
+    }
+    return {title: path for title, path in places.items() if path.startswith(("/", "@"))}
+
+
+def _command(host: Host, plan: Plan, request: Request, against: str) -> list[str]:
+    if against:
+        return [*shlex.split(against), "python3"]
+    words = [word for name, text in request.said if name != AGAINST for word in (BY_NAME[name].option, text)]
+    return [*own_command(), "--yes", *words, *_interpreter(host, plan)]
+
+
+def _interpreter(host: Host, plan: Plan) -> list[str]:
+    """A Python that the box has; if it has none, this one is mounted in addition."""
+    shown = [mount.path for mount in plan.mounts if mount.kind in FROM_HOST]
+    own = os.path.realpath(sys.executable)
+    for path in (*PYTHONS, own):
+        real = host.tree.resolve(path)
+        if real and host.tree.is_executable(path) and any(is_inside(real, place) for place in shown):
+            return ["--run", path]
+    return ["--mount-ro", sys.base_prefix, "--run", own]
+
+
+# The probe, with a terminal of its own as standard input
+
+
+def run_outside(canaries: Canaries) -> Attempt:
+    """Run the probe on this host itself. None of its files is in the project: an agent could replace them there."""
+    directory = canaries.directory(tempfile.gettempdir())
+    script = _write(directory, "probe.py", _probe())
+    return _run([sys.executable], canaries, script, _write(directory, "trials.json", _trials(canaries)))
+
+
+def run_inside(command: list[str], canaries: Canaries, project: str) -> Attempt:
+    """Run the probe with `command`, which starts an interpreter. It is isolated: the project could give it modules.
+
+    Meanwhile the probe is in the project, which every sandbox shows, because some do not pass on long or odd words.
+    """
+    directory = canaries.directory(project)
+    script = _write(directory, "probe.py", _probe())
+    trials = _write(directory, "trials.json", _trials(canaries))
+    before = _state(directory, script, trials)
+    is_ours = all(files.has_content(None, *one) for one in ((script, _probe()), (trials, _trials(canaries))))
+    attempt = _run(command, canaries, script, trials) if is_ours else Attempt({})
+    if not is_ours or _state(directory, script, trials) != before:
+        return Attempt({}, "somebody else changed the probe, which is in the project meanwhile")
+    return attempt
+
+
+def _probe() -> bytes:
+    """The probe as this module's loader finds it: claudebox may be a single file."""
+    loader: Any = __spec__.loader
+    content: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "probe.py"))
+    return content
+
+
+def _write(directory: str, name: str, content: bytes) -> str:
+    """Write a new file, never through a symlink, which somebody may have put in the place of the directory, too."""
+    parent = os.open(directory, files.DIRECTORY)
+    try:
+        files.write_new(name, content, files.PRIVATE_FILE, parent)
+    finally:
+        os.close(parent)
+    return f"{directory}/{name}"
+
+
+def _trials(canaries: Canaries) -> bytes:
+    return json.dumps(
+        [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in canaries.trials]
+    ).encode()
+
+
+def _state(*paths: str) -> list[tuple[int, int]]:
+    """Which files these are, and when they were last changed, renamed or replaced, which nobody can forge."""
+    try:
+        return [(status.st_ino, status.st_ctime_ns) for status in map(os.lstat, paths)]
+    except OSError:
+        return []
+
+
+def _run(command: list[str], canaries: Canaries, script: str, trials: str) -> Attempt:
+    done = _with_terminal([*command, "-I", script, trials], canaries)
+    line = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), "")
+    if not line:
+        said = done.stderr.strip().splitlines() or ["nothing was said"]
+        return Attempt({}, f"{said[-1]} (status {done.returncode})")
+    found = {str(key): str(value) for key, value in json.loads(line.removeprefix(MARK)).items()}
+    if not {trial.id for trial in canaries.trials} <= found.keys():
+        return Attempt({}, "the probe did not report the result of every attack")
+    # What it wrote counts only if it arrived on the host.
+    for trial in (trial for trial in canaries.trials if trial.written):
+        try:
+            os.unlink(trial.written)
+        except FileNotFoundError:
+            found[trial.id] = ""
+    return Attempt(found)
+
+
+def _with_terminal(command: list[str], canaries: Canaries) -> subprocess.CompletedProcess[str]:
+    ours, theirs = pty.openpty()
+    try:
+        return subprocess.run(
+            [sys.executable, "-I", "-c", TAKE_TERMINAL, *command],
+            stdin=theirs,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_SECONDS,
+            env={**os.environ, **canaries.variables},
+            pass_fds=canaries.descriptors,
+            start_new_session=True,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"it took more than {PROBE_SECONDS} seconds")
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+# The report
+
+
+def report_text(title: str, results: list[Result], home: str, style: Style) -> str:
+    lines = [style.paint(f"Attacks on {escape(title)}", BOLD)]
+    for group in GROUPS:
+        members = [result for result in results if result.trial.group == group]
+        tested = [result for result in members if result.state != UNTESTED]
+        if members:
+            held = _count(tested, HELD)
+            said = f"  {held} of {len(tested)} held" if tested else "  nothing to test"
+            lines += [style.paint(group, BOLD) + said, *(_line(result, home, style) for result in tested)]
+    return "\n".join([*lines, "", *_conclusion(results, style)]) + "\n"
+
+
+def _count(results: list[Result], state: str) -> int:
+    return sum(result.state == state for result in results)
+
+
+def _line(result: Result, home: str, style: Style) -> str:
+    state, text = result.state, escape(result.trial.title.replace(f"{home}/", "~/"))
+    text += f" (by {escape(shorten_home(result.way, home))})" if state == OPEN else ""
+    text += f" (open by {escape(result.trial.choice)})" if state == CHOSEN else ""
+    colour = {HELD: GREEN, OPEN: RED, CHOSEN: YELLOW}[state]
+    return f"  {style.paint(state, colour)}{' ' * (STATE - len(state))}{cut(text, WIDTH - STATE - 2)}"
+
+
+def _conclusion(results: list[Result], style: Style) -> list[str]:
+    held, holes, chosen, untested = (_count(results, state) for state in (HELD, OPEN, CHOSEN, UNTESTED))
+    parts = [f"{held} of {len(results) - untested} attacks held"]
+    parts += [f"{chosen} reached what you opened"] if chosen else []
+    parts += [style.paint(f"{holes} GOT THROUGH", RED)] if holes else []
+    lines = [", ".join(parts) + "."]
+    if untested:
+        one, several = (f"more {work} outside the box either" for work in ("does not work", "do not work"))
+        lines.append(style.paint(f"{counted(untested, one, several)}: that proves nothing.", DIM))
+    return lines
+
+
+def report_json(title: str, results: list[Result]) -> str:
+    attacks = [
+        {
+            "group": result.trial.group,
+            "title": result.trial.title,
+            "state": result.state,
+            "choice": result.trial.choice or None,
+            "way": result.way or None,
+        }
+        for result in results
+    ]
+    counts = {state.lower(): _count(results, state) for state in (HELD, OPEN, UNTESTED, CHOSEN)}
+    return dump({"against": title, **counts, "attacks": attacks})

@@ -1,0 +1,144 @@
+"""`--setup`: tries what this machine can do of the strict box, says what that changes, and writes down the choice."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+
+from claudebox.errors import FAILED, Problem
+from claudebox.files import prepare, remove_path
+from claudebox.host import read_host
+from claudebox.model import Preparation
+from claudebox.process.single_file import own_command
+from claudebox.record import Record
+from claudebox.settings.table import BROKER, NAMES, NO_NETWORK, ON
+from claudebox.settings.words import Request
+from claudebox.state import SHOWN, State, find_state
+from claudebox.terminal import can_ask, errors_style, nobody_to_ask, say, says_yes
+from claudebox.text import BOLD, GREEN, YELLOW, Style, escape, fill
+
+STRICT = "strict"
+LONGEST_TRIAL = 60  # seconds
+COLUMN = 19
+ALONE = ("--auth", "none", "--network", "full", "--review", "off")  # so that a trial is about one thing
+
+
+class Refusal(Record):
+    """Why a part cannot be had here, and what to do about it."""
+
+    why: str
+    hint: str = ""
+
+
+class Part(Record):
+    """One setting of the strict box."""
+
+    key: str
+    value: str
+    changes: str
+    trial: tuple[str, ...]  # what claudebox is called with, after the setting itself
+
+    @property
+    def line(self) -> str:
+        return f'{self.key} = "{self.value}"'
+
+
+# The same settings as in the profile `strict`. A credential is only looked for: nothing is sent to find out more.
+PARTS = (
+    Part("auth", BROKER, "your login or key stays outside; the box gets a token that is worth nothing", ("--audit",)),
+    Part("network", NAMES, "the box reaches the hosts that you list (--allow), and nothing else", ("--run", "true")),
+    Part("review", ON, "what the agent changes waits beside the project until you land it", ("--run", "true")),
+)
+# In place of `names`, if that cannot be had: Claude still reaches its API, through the broker.
+NO_NETWORK_PART = Part("network", NO_NETWORK, "the box reaches nothing; Claude has its API through the broker", ())
+REACH_API = 'allow = ["@claude"]'  # without the broker Claude needs it
+
+
+def set_up(request: Request) -> int:
+    if not request.yes and not can_ask():
+        raise nobody_to_ask()
+    host, style = read_host(), errors_style()
+    state = find_state(host)
+    say(style.paint("The strict box", BOLD) + ", as far as this machine can do it:\n")
+    able = find_able(state, style)
+    if not able:
+        raise Problem("this machine can do none of it", "claudebox --check")
+    if host.tree.lstat(state.config) is not None:
+        what = f"{SHOWN.config} is there already, and is yours to edit"
+        raise Problem(what, "\n      ".join(("add to it:", *lines_for(able))))
+    if not request.yes and not says_yes("Use it for every box from now on? [y/N] "):
+        say(f"Nothing changed. For one box: claudebox --profile {STRICT}\n")
+        return FAILED
+    write_config(state, lines_for(able))
+    text = f"Written to {SHOWN.config}. An option wins over it, and removing the file undoes it."
+    say("\n".join(fill(text.split(), 0)) + "\n")
+    return 0
+
+
+def find_able(state: State, style: Style) -> list[Part]:
+    """The parts that can be had here. Each is tried, and its row is shown at once."""
+    able: list[Part] = []
+    for part in PARTS:
+        refusal = try_part(part, state)
+        say("\n".join(_row(part, refusal, style)) + "\n")
+        able += [] if refusal else [part]
+        if refusal and part.value == NAMES and any(other.value == BROKER for other in able):
+            say("\n".join(_row(NO_NETWORK_PART, None, style)) + "\n")
+            able.append(NO_NETWORK_PART)
+    return able
+
+
+def try_part(part: Part, state: State) -> Refusal | None:
+    """Why this part cannot be had here; None if it can. A box is really started, in an empty project."""
+    with tempfile.TemporaryDirectory(prefix="claudebox-setup-") as made:
+        project = os.path.realpath(made)
+        options = (*ALONE, f"--{part.key}", part.value)  # the last one counts
+        try:
+            done = subprocess.run(
+                [*own_command(), "--yes", *options, *part.trial],
+                cwd=project,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=LONGEST_TRIAL,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return Refusal("the trial did not end")
+        finally:
+            remove_path(state.instance(project).directory)  # no agent was ever in there
+    return None if done.returncode == 0 else _refusal(done.stderr.decode(errors="replace"))
+
+
+def _refusal(said: str) -> Refusal:
+    """What claudebox said when it refused: the message, without what the screen made of it, and the first hint."""
+    _, found, rest = said.rpartition("error: ")
+    message, _, hint = rest.partition("\n\nhint: ") if found else (said.strip().rpartition("\n")[2], "", "")
+    return Refusal(" ".join(message.split()) or "it failed without a word", hint.partition("\n")[0])
+
+
+def lines_for(parts: list[Part]) -> list[str]:
+    if parts == list(PARTS):
+        return [f'profiles = ["{STRICT}"]']
+    values = {part.value for part in parts}
+    return [*(part.line for part in parts), *([REACH_API] if NAMES in values and BROKER not in values else [])]
+
+
+def write_config(state: State, lines: list[str]) -> None:
+    head = "# Written by claudebox --setup. Every key: claudebox --help all"
+    content = "".join(f"{line}\n" for line in (head, *lines))
+    prepare(
+        (
+            Preparation(Preparation.DIRECTORY, state.directory),
+            Preparation(Preparation.FILE, state.config, content.encode()),
+        )
+    )
+
+
+def _row(part: Part, refusal: Refusal | None, style: Style) -> list[str]:
+    label = f"{part.key} {part.value}"
+    mark = style.paint("no", YELLOW) if refusal else style.paint("ok", GREEN)
+    first, *rest = fill(f"not here: {escape(refusal.why)}".split() if refusal else part.changes.split(), COLUMN)
+    if refusal and refusal.hint:
+        rest.append(f"hint: {escape(refusal.hint)}")  # to be pasted, so it stays whole
+    return [f"  {mark} {label:<{COLUMN - 6}} {first}", *(" " * COLUMN + line for line in rest)]

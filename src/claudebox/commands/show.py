@@ -1,0 +1,91 @@
+"""Shows a box, or the profiles, instead of starting one. Each function takes the request and returns an exit status."""
+
+from __future__ import annotations
+
+from claudebox.commands.explain import explain
+from claudebox.errors import NOT_FOUND, Problem
+from claudebox.host import Host, read_host
+from claudebox.model import Plan
+from claudebox.plan import make_plan
+from claudebox.settings.gather import gather
+from claudebox.settings.profiles import list_profiles
+from claudebox.settings.table import OFF
+from claudebox.settings.values import Profile, Settings
+from claudebox.settings.words import Request
+from claudebox.state import SHOWN
+from claudebox.terminal import output_style, say, show
+from claudebox.text import Style, escape, table_row
+from claudebox.view.as_json import audit_json, dry_run_json, dump
+from claudebox.view.audit import audit
+from claudebox.view.explanation import explanation_json, explanation_text
+from claudebox.view.shell import shell_command
+
+NO_PROGRAM = ("true",)
+PLACE = 21
+YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help all"
+
+
+def show_audit(request: Request) -> int:
+    _, _, plan = _plan(request)
+    show(audit_json(plan) if request.json else audit(plan, output_style()))
+    return 0
+
+
+def show_dry_run(request: Request) -> int:
+    host, settings, plan = _plan(request)
+    layered: tuple[str, ...] = ()
+    if plan.review is not None and plan.review.is_whole:
+        # The command would have to write through, which is what the user does not want.
+        raise Problem(
+            f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project",
+            "to see the rest of the box: --dry-run --review off",
+        )
+    if plan.review is not None:
+        layered = tuple(sorted(plan.review.places))
+        walls = settings.replace(review=settings.review.replace(text=OFF))
+        plan = make_plan(host, request, walls)
+    show(dry_run_json(plan, layered) if request.json else shell_command(plan, layered))
+    return 0
+
+
+def show_explanation(request: Request) -> int:
+    host, settings, plan = _plan_to_explain(request)
+    explanation = explain(plan, host, settings, dict(request.said)["explain"])
+    show(explanation_json(explanation) if request.json else explanation_text(explanation, output_style()))
+    return 0
+
+
+def _plan_to_explain(request: Request) -> tuple[Host, Settings, Plan]:
+    """Plan the box. Where the agent is not installed yet, a question is answered about a box for another program."""
+    try:
+        return _plan(request)
+    except Problem as problem:
+        if problem.status != NOT_FOUND or request.run is not None:
+            raise
+        planned = _plan(request.replace(run=NO_PROGRAM))
+        say(f"claudebox: {escape(problem.message)}: this is about a box without it\n")
+        return planned
+
+
+def _plan(request: Request) -> tuple[Host, Settings, Plan]:
+    """Plan a box that is only shown: nobody is asked anything, and what is not known yet stays unknown."""
+    host = read_host()
+    settings = gather(host, request).settings
+    return host, settings, make_plan(host, request, settings)
+
+
+def show_profiles(request: Request) -> int:
+    profiles = list_profiles(read_host())
+    listed = [{"name": one.name, "description": one.description, "file": one.file} for one in profiles]
+    show(dump({"profiles": listed}) if request.json else profiles_text(profiles, output_style()))
+    return 0
+
+
+def profiles_text(profiles: list[Profile], style: Style) -> str:
+    lines: list[str] = []
+    for profile in profiles:
+        lines += table_row(
+            profile.name, [*escape(profile.description).split(), f"({escape(profile.file)})"], PLACE, style
+        )
+    lines += ["", YOUR_OWN]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,121 @@
+"""`--explain` and `--check` about tier `names`: whether a box reaches a host, and whether there can be such a network.
+
+For an explanation nothing is looked up and nothing is sent. A check makes such a network,
+and looks where a connection arrives.
+"""
+
+from __future__ import annotations
+
+import socket
+from ipaddress import ip_address
+
+from claudebox.errors import Problem
+from claudebox.features.names.namespace import CONNECTIONS, make_network
+from claudebox.features.names.rules import NameList, as_written, is_address, is_name
+from claudebox.features.names.server.relay import original_destination
+from claudebox.host import Host
+from claudebox.host.network import rejected_range
+from claudebox.host.programs import choose_uplink
+from claudebox.model import Allowed, Names, Plan
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
+from claudebox.settings.table import FULL, INET, NAMES
+from claudebox.settings.values import Settings
+from claudebox.state.reach import reach_of
+from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
+
+NAME = "network names"
+MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
+ADDRESSES = (("198.51.100.1", 443), ("2001:db8::1", 9))
+PATIENCE_SECONDS = 3
+PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
+
+
+def explain(question: Question) -> list[Answer]:
+    """What the list says about a host, and about a port of it, if one is named."""
+    plan, names, endpoint = question.plan, question.plan.get(Names), question.endpoint
+    if names is None or endpoint is None or endpoint.is_own:
+        return []
+    host, port = str(endpoint.address or endpoint.host), endpoint.port
+    rows = NameList(names.allowed).rows_for(host)
+    fitting = [row for row in rows if not port or not row.ports or port in row.ports]
+
+    def answer(state: str, verdict: str, why: list[Because], changes: list[Change]) -> list[Answer]:
+        return [Answer(Answer.ADDRESS, endpoint.text, state, verdict, [*why, because_of_tier(plan)], changes)]
+
+    if not rows:
+        return answer(Answer.OUT, "not reachable", *_not_listed(plan, names, host, port))
+    if not fitting:
+        why = Because(f"of {host}, the list has {_all_ports(rows)}", rows[0].origin)
+        add = Change("adds this port", ("--allow", f"{as_written(host)}:{port}"))
+        return answer(Answer.OUT, "not reachable", [why], [add])
+    because = [Because(_listed(row), row.origin) for row in fitting]
+    changes = undo(fitting[0].origin, fitting[0].group or fitting[0].host)
+    if is_address(host):
+        return answer(Answer.IN, "reachable", because, changes)
+    verdict = "reachable" if port else f"reachable: {_all_ports(fitting)}"
+    return answer(Answer.DEPENDS, verdict, [*because, Because(PRIVATE_TOO)], changes)
+
+
+def _not_listed(plan: Plan, names: Names, host: str, port: int) -> tuple[list[Because], list[Change]]:
+    why = Because("it is not in the list" if names.allowed else "the list is empty")
+    rejected = rejected_range(ip_address(host), names.near) if is_address(host) else None
+    if rejected is not None:
+        private = Because(f"it could not be: {rejected[0]} is not on the internet ({rejected[1]})")
+        return [why, private], other_tiers(plan, FULL)
+    wanted = f"{as_written(host)}:{port}" if port and port not in (80, 443) else as_written(host)
+    add = [Change("adds it to the list", ("--allow", wanted))] if is_name(host) or is_address(host) else []
+    return [why], [*add, *other_tiers(plan, INET)]
+
+
+def _listed(row: Allowed) -> str:
+    """Which row it is, and why it is there."""
+    group = f" in {row.group} ({row.reason})" if row.group else ""
+    return f"the list has {row.host}{group}, {_ports(row)}, by {row.origin.shown}"
+
+
+def _all_ports(rows: list[Allowed]) -> str:
+    return ", ".join(dict.fromkeys(map(_ports, rows)))
+
+
+def _ports(row: Allowed) -> str:
+    return f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
+
+
+# Whether there can be such a network
+
+
+def check(host: Host, settings: Settings) -> list[CheckRow]:
+    """A row about tier `names`, which is a failure only if the user's settings need it."""
+    lacking = FAIL if settings.network.text == NAMES else NOTE
+    try:
+        (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+    except Problem:
+        return [CheckRow(lacking, NAME, "not tried: it needs nft")]
+    try:
+        lost = run_in_namespaces(lambda: _lost_addresses(nft))
+    except Problem as problem:
+        is_filters = "filter cannot be loaded" in problem.message
+        why = "the kernel needs nf_tables with connection tracking, redirection and reject" if is_filters else ""
+        return [CheckRow(lacking, NAME, problem.message, why, (MODULES,) if is_filters else ())]
+    if lost:
+        why = "connections of the box would be refused; nothing leaves it"
+        return [CheckRow(lacking, NAME, f"nft did not lead here: {' and '.join(lost)}", why)]
+    return [CheckRow(OK, NAME, "nft led a connection to where the list is known, with its address")]
+
+
+def _lost_addresses(nft: str) -> list[str]:
+    """Make such a network around this process. Returns the addresses to which a connection does not arrive here."""
+    listeners = [own for words, own in make_network(nft, ()) if words == CONNECTIONS]
+    tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
+    return [address for (address, port), own in tried if not _arrives(own, address, port)]
+
+
+def _arrives(listener: socket.socket, address: str, port: int) -> bool:
+    """Whether a connection to this address arrives here, and is known for what it is."""
+    listener.settimeout(PATIENCE_SECONDS)
+    try:
+        with socket.create_connection((address, port), PATIENCE_SECONDS):
+            packed, seen = original_destination(listener.accept()[0])
+    except OSError:
+        return False
+    return (socket.inet_ntop(listener.family, packed), seen) == (address, port)

@@ -1,0 +1,1 @@
+"""Programs of their own that run beside a box."""

@@ -1,0 +1,162 @@
+"""The user's Claude settings, as far as the box depends on them: what leads requests elsewhere, and which files run.
+
+Claude puts the `env` block of its settings above the variables of the host. So who gets a key is known only to whoever
+reads both. A launch reads what it remembers about the file, unless that has changed: parsing costs a tenth of it.
+"""
+
+from __future__ import annotations
+
+from claudebox.errors import Problem
+from claudebox.host.tree import Tree
+from claudebox.host.variables import BASE_URL, JUDGED, LEADING, ROUTE_OF, may_hold_password
+from claudebox.paths import expand_home, normalize
+from claudebox.record import Record
+from claudebox.state import memory
+from claudebox.state.memory import Form
+from claudebox.state.reach import TrustedSource
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from claudebox.facts import ClaudeHome
+
+FORM = Form("Your Claude settings as they were when boxes got a copy: what counts besides, and what was left out.", 2)
+LEADS, HOLDS, RUNS, LEFT_OUT = "leads ", "holds ", "runs ", "left out "
+PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+LARGEST_FILE = 16 << 20
+KEY_HELPER = "apiKeyHelper"
+UNSURE = "unsure"  # a stamp that no file has
+
+
+class UsersSettings(Record):
+    """What is known about the user's settings.json."""
+
+    path: str = ""  # "" if there is none that may be used
+    stamp: str = "none"
+    is_new: bool = True  # since a box of this project got its copy
+    leading: tuple[tuple[str, str], ...] = ()  # variables that lead requests somewhere, and their values
+    holds: tuple[str, ...] = ()  # names of credentials in it
+    runs: tuple[str, ...] = ()  # files that its commands name
+    left_out: tuple[str, ...] = ()  # what did not enter, one line each
+    foreign: tuple[tuple[str, str], ...] = ()  # what leads somewhere in a file that an agent can have written
+
+    def claudes_variables(self, environ: dict[str, str]) -> dict[str, str]:
+        """The variables that lead or hold something, as Claude on the host has them."""
+        names = JUDGED | LEADING | ROUTE_OF.keys()
+        known = {name: value for name, value in environ.items() if name in names}
+        return {name: value for name, value in (known | dict(self.leading)).items() if value}
+
+
+def look(trusted: TrustedSource, home: ClaudeHome, uid: int) -> UsersSettings:
+    """Look at the user's settings, or remember them."""
+    tree, named = trusted.tree, f"{home.users}/settings.json"
+    path = trusted.find(named, is_dir=False)
+    recalled = memory.recall(tree, home.instance.settings_note, FORM, uid).lines
+    if path is None:
+        found = UsersSettings(is_new=recalled[:1] != ("none",), foreign=_foreign(tree, named))
+        return found.replace(left_out=_marked(recalled, LEFT_OUT)) if not found.is_new else found
+    status = tree.lstat(path)
+    # The time of the last change cannot be set by anybody.
+    stamp = f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size} {status.st_ino}" if status else UNSURE
+    if recalled[:1] == (stamp,):
+        return _from_memory(path, recalled)
+    settings = load(tree, path)
+    variables = read_variables(settings)
+    return UsersSettings(
+        path=path,
+        stamp=stamp,
+        leading=tuple((name, value) for name, value in variables.items() if name in LEADING),
+        holds=_credentials(settings, variables),
+        runs=tuple(dict.fromkeys(_named_files(settings, home.all_projects.home))),
+    )
+
+
+def _marked(lines: tuple[str, ...], mark: str) -> tuple[str, ...]:
+    return tuple(line.removeprefix(mark) for line in lines if line.startswith(mark))
+
+
+def _from_memory(path: str, lines: tuple[str, ...]) -> UsersSettings:
+    pairs = [(memory.unescape(line) or "").partition("=") for line in _marked(lines, LEADS)]
+    return UsersSettings(
+        path=path,
+        stamp=lines[0],
+        is_new=False,
+        leading=tuple((name, value) for name, _, value in pairs),
+        holds=_marked(lines, HOLDS),
+        runs=tuple(memory.unescape(line) or "" for line in _marked(lines, RUNS)),
+        left_out=_marked(lines, LEFT_OUT),
+    )
+
+
+def to_remember(users: UsersSettings, left_out: tuple[str, ...]) -> tuple[str, ...]:
+    """The lines for the next launch. What may hold a password is not written down: then the file is read again."""
+    is_open = not any(may_hold_password(value) for _, value in users.leading)
+    return (
+        users.stamp if is_open else UNSURE,
+        *(f"{LEADS}{memory.escape(f'{name}={value}')}" for name, value in users.leading if is_open),
+        *(f"{HOLDS}{name}" for name in users.holds),
+        *(f"{RUNS}{memory.escape(path)}" for path in users.runs),
+        *(f"{LEFT_OUT}{text}" for text in printable(left_out)),
+    )
+
+
+def printable(lines: tuple[str, ...]) -> list[str]:
+    """Others have chosen these names and commands: take out what could forge a line or command the terminal."""
+    return ["".join(filter(str.isprintable, line)) for line in lines]
+
+
+def load(tree: Tree, path: str) -> dict[str, Any]:
+    """The settings. Raises a Problem if they cannot be understood."""
+    content = tree.read_plain(path, limit=LARGEST_FILE) if path else None
+    return parse_object(content, path) if content is not None else {}
+
+
+def parse_object(content: bytes, path: str) -> dict[str, Any]:
+    import json
+
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise Problem(f"{path} is not valid JSON: {error}", "repair it, or move it away") from None
+    if not isinstance(value, dict):
+        raise Problem(f"{path} is not a JSON object", "repair it, or move it away")
+    return value
+
+
+def _foreign(tree: Tree, path: str) -> tuple[tuple[str, str], ...]:
+    """What leads somewhere for Claude on the host, although no box may have it."""
+    content = tree.read(path, limit=LARGEST_FILE)
+    try:
+        variables = read_variables(parse_object(content, path)) if content else {}
+    except Problem:
+        return ()  # Claude cannot read it either
+    return tuple((name, value) for name, value in variables.items() if name in LEADING)
+
+
+def read_variables(settings: dict[str, Any]) -> dict[str, str]:
+    variables = settings.get("env")
+    return {str(name): str(value) for name, value in variables.items()} if isinstance(variables, dict) else {}
+
+
+def _credentials(settings: dict[str, Any], variables: dict[str, str]) -> tuple[str, ...]:
+    """The names of what Claude on the host sends to a gateway, without the values."""
+    names = [name for name, route in ROUTE_OF.items() if variables.get(name) and route == BASE_URL]
+    return (*names, *([KEY_HELPER] if settings.get(KEY_HELPER) else []))
+
+
+def _named_files(settings: dict[str, Any], home: str) -> list[str]:
+    """Every path in the commands of the status line and of hooks."""
+    words = [word.strip("\"'") for command in commands(settings) for word in command.split()]
+    paths = [word.replace("$HOME", "~", 1).replace("${HOME}", "~", 1) for word in words]
+    return [normalize(expand_home(path, home)) for path in paths if path.startswith(("/", "~/"))]
+
+
+def commands(settings: dict[str, Any]) -> list[str]:
+    """The commands of the status line and of hooks."""
+    hooks = settings.get("hooks")
+    events = [event for event in hooks.values() if isinstance(event, list)] if isinstance(hooks, dict) else []
+    matchers = [matcher for event in events for matcher in event if isinstance(matcher, dict)]
+    lists = [matcher.get("hooks") for matcher in matchers]
+    entries = [settings.get("statusLine"), *(entry for one in lists if isinstance(one, list) for entry in one)]
+    return [str(entry["command"]) for entry in entries if isinstance(entry, dict) and entry.get("command")]

@@ -1,0 +1,311 @@
+"""Claude's login as it lies in a file: what is in it, how it is read and replaced, and the locks around it.
+
+Two features use it: `login` keeps the host's file and the boxes' copy in step, `broker` renews the host's. Claude Code
+works on the same files at the same time, on the host and in the boxes, so both do as it does.
+
+The file is a JSON object. One member is the login, the others are not our business.
+
+The locks are directories. Whoever makes one holds it. One that nobody has touched for a while was left by a process
+that died, and may be taken over; so a process that holds one for long keeps touching it. How long that while is, each
+lock has from Claude Code (measured with 2.1.325).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+from claudebox.files import Replacement
+from claudebox.host.tree import Tree, sha256
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn, Self
+
+LARGEST_FILE = 1 << 20
+RESERVED = 8192  # bytes, more than new tokens need
+KEY = "claudeAiOauth"  # beside it are tokens of MCP servers: those stay outside
+MILLISECONDS = 1000
+LATEST = 1e15  # milliseconds: no moment that counts is later
+LONGEST_TOKEN = 16_384
+LONGEST_WORD = 256
+MOST_SCOPES = 64
+REFRESH = ".oauth_refresh.lock"  # around a renewal
+OLD_SUFFIX = ".lock"  # of the directory itself, which older versions lock around a renewal
+STORAGE = ".storage-write.lock"  # around a change of the file
+REFRESH_STALE_SECONDS = 10.0
+STORAGE_STALE_SECONDS = 15.0
+HEARTBEAT_SECONDS = 2.0
+PAUSE_SECONDS = 0.02
+
+
+def read(path: str) -> dict[str, Any] | None:
+    """A JSON object. Anything else that a box may have put there is nothing."""
+    content = Tree().read_plain(path, LARGEST_FILE + 1) or b""
+    return parse(content) if len(content) <= LARGEST_FILE else None
+
+
+def reserve(path: str) -> Replacement:
+    """A new file beside the old one, with room for what will be in it.
+
+    A refresh token is good for one use. So whoever renews a login makes this before: a disk that turns out to be full
+    afterwards would log the user out.
+    """
+    return Replacement(path, room=len(dump(read(path) or {})) + RESERVED)
+
+
+def replace(path: str, credentials: dict[str, Any]) -> None:
+    """Raises OSError, and leaves the file as it was then."""
+    replacement = reserve(path)
+    try:
+        replacement.put(dump(credentials))
+    finally:
+        replacement.drop()
+
+
+class Tokens(Record):
+    """A login as it is used."""
+
+    access: str
+    refresh: str
+    expires_at: float  # seconds
+    scopes: tuple[str, ...] = ()
+    client: str = ""
+    subscription: str = ""
+
+
+def parse(content: bytes) -> dict[str, Any] | None:
+    """The object, or None if it is none or cannot be written again as JSON that others understand."""
+    try:
+        value = json.loads(content, parse_constant=_refuse)
+        dump(value)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def dump(credentials: dict[str, Any]) -> bytes:
+    return json.dumps(credentials, allow_nan=False).encode()
+
+
+def login_in(credentials: dict[str, Any] | None) -> dict[str, Any]:
+    """What there is of a login; nothing if there is none."""
+    login = (credentials or {}).get(KEY)
+    return login if isinstance(login, dict) else {}
+
+
+def tokens_in(credentials: dict[str, Any] | None) -> Tokens | None:
+    """None if nobody is logged in, or Claude has blanked the login."""
+    login = login_in(credentials)
+    if not can_be_sent(login.get("accessToken")):
+        return None
+    scopes = login.get("scopes")
+    return Tokens(
+        access=_sendable(login, "accessToken"),
+        refresh=_sendable(login, "refreshToken"),
+        expires_at=min(expiry_ms(login), LATEST) / MILLISECONDS,
+        scopes=tuple(filter(None, map(str, scopes))) if isinstance(scopes, list) else (),
+        client=_sendable(login, "clientId"),
+        subscription=_sendable(login, "subscriptionType"),
+    )
+
+
+def with_tokens(credentials: dict[str, Any] | None, tokens: Tokens) -> dict[str, Any]:
+    """The same file with a renewed login."""
+    renewed = {
+        "accessToken": tokens.access,
+        "refreshToken": tokens.refresh,
+        "expiresAt": int(tokens.expires_at * MILLISECONDS),
+        "scopes": list(tokens.scopes),
+    }
+    return {**(credentials or {}), KEY: {**login_in(credentials), **renewed}}
+
+
+def expiry_ms(login: dict[str, Any]) -> float:
+    """0 if it does not say when it ends."""
+    value = login.get("expiresAt")
+    try:
+        return float(value) if isinstance(value, int | float) else 0.0
+    except OverflowError:
+        return 0.0
+
+
+def fingerprint(login: dict[str, Any]) -> str:
+    """Tells one login from another without telling any; "" if there is none."""
+    tokens = [login.get("accessToken"), login.get("refreshToken")]
+    return sha256(json.dumps(tokens).encode()) if any(tokens) else ""
+
+
+def known_fields(login: dict[str, Any]) -> dict[str, Any]:
+    """What a login consists of, and nothing else that a box may have put there: it goes into a file of the host."""
+    return {name: login[name] for name, is_sound in FIELDS.items() if name in login and is_sound(login[name])}
+
+
+def is_whole(login: dict[str, Any]) -> bool:
+    """Whether it has all that makes a login: a part of one must not be mixed with a part of another."""
+    return known_fields(login).keys() >= {"accessToken", "refreshToken", "expiresAt"}
+
+
+def can_be_sent(value: object) -> bool:
+    """Whether it is a token that can stand in a header."""
+    return isinstance(value, str) and 0 < len(value) <= LONGEST_TOKEN and _is_plain(value)
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def _sendable(login: dict[str, Any], name: str) -> str:
+    value = login.get(name)
+    return value if isinstance(value, str) and can_be_sent(value) else ""
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_WORD and _is_plain(value)
+
+
+def _is_moment(value: object) -> bool:
+    """In milliseconds. What is no number is not between two."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LATEST
+
+
+def _are_scopes(value: object) -> bool:
+    return isinstance(value, list) and len(value) <= MOST_SCOPES and all(map(_is_word, value))
+
+
+# Every field that Claude Code stores of a login (2.1.325), and what it has to be like to leave a box.
+FIELDS: dict[str, Callable[[object], bool]] = {
+    "accessToken": can_be_sent,
+    "refreshToken": can_be_sent,
+    "expiresAt": _is_moment,
+    "refreshTokenExpiresAt": _is_moment,
+    "scopes": _are_scopes,
+    "subscriptionType": _is_word,
+    "subscriptionTypeSource": _is_word,
+    "subscriptionTypeVerifiedAt": _is_moment,
+    "rateLimitTier": _is_word,
+    "clientId": _is_word,
+}
+
+
+class Busy(Exception):
+    """Somebody else holds the lock."""
+
+
+class Lock:
+    """One directory, and when it counts as left behind."""
+
+    def __init__(self, path: str, stale_seconds: float) -> None:
+        self.path = path
+        self.stale_seconds = stale_seconds
+
+    def take(self) -> None:
+        """Raises Busy if somebody else holds it, and OSError if it cannot be made."""
+        try:
+            os.mkdir(self.path, 0o700)
+        except FileExistsError:
+            self._take_over()
+            try:
+                os.mkdir(self.path, 0o700)
+            except FileExistsError:
+                raise Busy from None
+
+    def _take_over(self) -> None:
+        """Moved to another name first: of several who try that at once, one succeeds."""
+        try:
+            seen = os.lstat(self.path)
+            if abs(time.time() - seen.st_mtime) <= self.stale_seconds:
+                raise Busy
+            aside = f"{self.path}.{os.urandom(8).hex()}"
+            os.rename(self.path, aside)
+            taken = os.lstat(aside)
+            if (taken.st_ino, taken.st_mtime_ns) != (seen.st_ino, seen.st_mtime_ns):
+                os.rename(aside, self.path)  # it was somebody's who was quicker
+                raise Busy
+            os.rmdir(aside)
+        except OSError:
+            raise Busy from None
+
+    def touch(self) -> None:
+        try:
+            os.utime(self.path)
+        except OSError:
+            pass
+
+    def release(self) -> None:
+        try:
+            os.rmdir(self.path)
+        except OSError:
+            pass  # taken from us as stale
+
+
+class Locks:
+    """Several locks, taken in order and held until the end of the `with` block."""
+
+    def __init__(self, *locks: Lock, patience_seconds: float = 0.0, stays_fresh: bool = False) -> None:
+        self.locks = locks
+        self.patience_seconds = patience_seconds
+        self.stays_fresh = stays_fresh  # whether a thread touches them meanwhile
+        self.held: list[Lock] = []
+        self.done: threading.Event | None = None
+
+    def __enter__(self) -> Self:
+        """Raises Busy if somebody else has one of them for too long."""
+        deadline = time.monotonic() + self.patience_seconds
+        while not self._take_all():
+            if time.monotonic() > deadline:
+                raise Busy
+            time.sleep(PAUSE_SECONDS)
+        if self.stays_fresh:
+            import threading
+
+            self.done = threading.Event()
+            threading.Thread(target=self._keep_fresh, args=(self.done,), daemon=True).start()
+        return self
+
+    def _take_all(self) -> bool:
+        try:
+            for lock in self.locks:
+                lock.take()
+                self.held.append(lock)
+        except Busy:
+            self._release()
+        except OSError:
+            self._release()
+            raise
+        return bool(self.held)
+
+    def __exit__(self, *_: object) -> None:
+        if self.done is not None:
+            self.done.set()
+        self._release()
+
+    def _release(self) -> None:
+        while self.held:
+            self.held.pop().release()
+
+    def _keep_fresh(self, done: threading.Event) -> None:
+        """Whoever sees an old lock believes that a dead process has left it."""
+        while not done.wait(HEARTBEAT_SECONDS):
+            for lock in tuple(self.held):
+                lock.touch()
+
+
+def refresh_locks(directory: str) -> Locks:
+    """Those that are held while a login is renewed, in Claude's order."""
+    old = Lock(f"{os.path.realpath(directory)}{OLD_SUFFIX}", REFRESH_STALE_SECONDS)
+    return Locks(Lock(f"{directory}/{REFRESH}", REFRESH_STALE_SECONDS), old, stays_fresh=True)
+
+
+def storage_lock(directory: str, patience_seconds: float, *, stays_fresh: bool = False) -> Locks:
+    """The one that is held while the file is changed."""
+    lock = Lock(f"{directory}/{STORAGE}", STORAGE_STALE_SECONDS)
+    return Locks(lock, patience_seconds=patience_seconds, stays_fresh=stays_fresh)
