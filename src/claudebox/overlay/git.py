@@ -38,6 +38,11 @@ MOST_PARSED = 1 << 19
 MOST_REPOSITORIES = 2000
 # Keys whose value is a file that git reads and never runs. Whatever else a value names may be run.
 ONLY_READ = ("file", "template")
+# How keys end whose value git hands to a shell.
+COMMANDS = (
+    *("cmd", "command", "helper", "editor", "pager", "program", "driver", "textconv", "clean", "smudge", "process"),
+    *("hook", "fsmonitor", "askpass", "filter", "browser", "path", "pack", "proxy", "server", "external"),
+)
 
 
 class Account(Record):
@@ -68,8 +73,10 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account, *, refus
             found += [] if entry.kind == DIRECTORY else [Guarded(entry.path, GIT, POINTER)]
             checkouts += [checkout] if checkout is not None else []
         elif entry.name == HEAD and is_repository(tree, directory := posixpath.dirname(entry.path)):
-            # Where there is a `.git`, git takes that. Else a HEAD would make the user's own files parts of git.
-            checkouts += [Checkout(directory, "")] if tree.lstat(f"{directory}/{DOT_GIT}") is None else []
+            # Where `.git` is a repository, git takes that. Else a HEAD would make the user's own files parts of git.
+            inner = checkout_of(tree, Entry(f"{directory}/{DOT_GIT}", DIRECTORY))
+            has_own = inner is not None and is_repository(tree, inner.git_dir)
+            checkouts += [] if has_own else [Checkout(directory, "")]
     seen: set[Checkout] = set()
     while checkouts and len(seen) < MOST_REPOSITORIES:
         checkout = checkouts.pop(0)
@@ -174,10 +181,13 @@ class _Finder:
                     yield Guarded(_absolute(value, base, home), GIT, HOOKS)
                     yield from self._hook_targets(_absolute(value, base, home))
                 elif not name.endswith(ONLY_READ):
-                    yield from self._programs(value, base)
+                    yield from self._programs(value, base, is_command=name.endswith(COMMANDS) or "alias." in name)
 
-    def _programs(self, command: str, base: str) -> Iterator[Guarded]:
-        for word in command.split():
+    def _programs(self, value: str, base: str, *, is_command: bool) -> Iterator[Guarded]:
+        """Files that a value names. Of a value that is no command (a branch, a name), a mere word names none."""
+        for word in value.split():
+            if "/" not in word and not is_command:
+                continue
             path = _absolute(word.strip("\"'!;()"), base, self.account.home)
             if self.tree.is_file(path):
                 yield Guarded(path, GIT, PROGRAM)

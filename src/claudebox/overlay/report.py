@@ -39,7 +39,11 @@ INTERRUPTED = "claudebox: interrupted: the next start looks at what the box has 
 def watch_project(launch: Launch) -> Deed:
     """Look at what could be obeyed later, before the program starts. Returns what to do when the box has ended."""
     plan = launch.plan
+    # A box that began before this one ends may undo what it did, and leave it to this one to do it again.
+    others = kept.find_running(plan)
     before = take_picture(Tree(), plan.guard)
+    for one in (*kept.find_running(plan), *others):
+        before = one.before(before)
     if kept.can_change_claudebox(plan):
         _import_everything()
     picture = kept.keep_picture(plan, before)
@@ -77,8 +81,9 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -
             view, commits = _view(plan), commits or history.Carried()
             plain = view.replace(style=view.style.replace(colour=False))
             everything = plain.whole(leftovers, commits)
-            kept.keep_report(plan.state, heading + plain.all_rows(leftovers, commits, told), everything)
-        has_looked = True
+            has_looked = kept.keep_report(plan.state, heading + plain.all_rows(leftovers, commits, told), everything)
+        else:
+            has_looked = True
         # All of it is done and kept before anything is said: perhaps nobody listens.
         if commits is not None and (leftovers or commits):
             listed = screen.rows([one for one in leftovers if not one.is_strange])
@@ -98,8 +103,10 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -
 
 
 def find_leftovers(plan: Plan, before: Picture) -> list[Leftover]:
+    # If claudebox was killed, that box may have had more than this one: `--mount-rw`.
+    guard = plan.guard.replace(roots=tuple(dict.fromkeys((*plan.guard.roots, *before.roots))))
     for _ in range(MOST_LOOKS):
-        comparison = Comparison(Tree(), plan.guard, plan.person.home, before)
+        comparison = Comparison(Tree(), guard, plan.person.home, before)
         # Git would still write a file that it knows in a directory of its own that an agent has locked.
         locked = [entry.path for entry in comparison.detours if entry.kind == UNREAD]
         if not locked or not make_listable(locked):

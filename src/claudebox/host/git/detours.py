@@ -7,6 +7,7 @@ obey files that they find beside git's own (`lazygit.yml`), or git does (`common
 - no symlink anywhere, no FIFO and no device. Let be are what git only reads, which people link to files of their own;
   a HEAD that names a branch; and what leads to the same part of another directory of git in the same project, as
   `git-new-workdir`, git-annex and the `repo` tool make it. That is looked at like a part of this one;
+- no index with names that git never makes, if it has changed since somebody looked;
 - nothing else but git's own names, where git or others look for names they know: at the top, in `info`, in
   `objects/info`, `branches`, `remotes`. Hooks and configurations are the guard's business.
 """
@@ -17,6 +18,7 @@ import os
 import posixpath
 import stat
 
+from claudebox.host.git.index import LARGEST_INDEX_BYTES, is_forged
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, OTHER, UNREAD, Entry
 from claudebox.paths import is_inside, normalize
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 MOST_DIRECTORIES = 50_000
 MOST_FOUND = 1000
 STRANGE = "strange"  # the kind of what is not git's own
+FORGED = "forged"  # the kind of an index that git did not make
+INDEXES = ("index", "sharedindex.")
 ONLY_READ = ("config", "description", "info/exclude", "info/attributes")
 HOOKS = "hooks"
 # Git gives the files in the other directories of these fresh names, and renames them: it writes through none of them.
@@ -37,12 +41,13 @@ WRITTEN_IN_OBJECTS = ("info", "pack")
 HEAD = "HEAD"
 ALTERNATES = "objects/info/alternates"
 OPERATIONS = ("rebase-merge", "rebase-apply", "sequencer")  # what git notes of a rebase, or many picks, in progress
+RERERE = "rr-cache"  # conflicts that git resolves by itself if it is there: it is the user's own, or nobody's
 LINKED = ("commondir", "gitdir", "locked")  # in the directory of a linked worktree
 
 GITS_OWN = {
     "": frozenset(
         "HEAD index config hooks objects refs logs info packed-refs shallow description branches remotes worktrees "
-        "modules lfs rr-cache reftable annex svn lost-found rebase-merge rebase-apply sequencer AUTO_MERGE MERGE_MODE "
+        "modules lfs reftable annex svn lost-found rebase-merge rebase-apply sequencer AUTO_MERGE MERGE_MODE "
         "MERGE_RR EDIT_DESCRIPTION ADD_EDIT.patch addp-hunk-edit.diff gc.log gc.pid fsmonitor--daemon "
         "fsmonitor--daemon.ipc".split()
     ),
@@ -56,31 +61,39 @@ OWN_BEGINNINGS = ("BISECT_", "sharedindex.", "index.", "next-index-", "tmp_")
 OWN_ENDS = ("_HEAD", "_MSG", "_EDITMSG", ".lock")
 
 
-def find_detours(tree: Tree, git_dirs: Iterable[str], roots: Iterable[str]) -> list[Entry]:
-    """Everything in these directories that git did not write, up to a limit.
+def find_detours(tree: Tree, git_dirs: Iterable[str], roots: Iterable[str], since: int) -> list[Entry]:
+    """Everything in these directories that git did not write, up to a limit for each.
 
-    `roots` is where agents can write. A directory that cannot be listed, and one too many, are found themselves.
+    `roots` is where agents can write. A directory that cannot be listed, and one too many, are found themselves. An
+    index is read if it has changed `since`, in nanoseconds.
     """
-    search = _Search(tree, tuple(roots))
-    for git_dir in git_dirs:
+    git_dirs = dict.fromkeys(git_dirs)
+    search = _Search(tree, tuple(roots), frozenset(git_dirs), since)
+    for git_dir in git_dirs:  # each has room of its own: nothing in one keeps another from being looked at
         search.enter(git_dir, "")
-    while search.waiting and len(search.found) < MOST_FOUND:
-        search.look(*search.waiting.pop())
+        most = len(search.found) + MOST_FOUND
+        while search.waiting and len(search.found) < most:
+            search.look(*search.waiting.pop())
+        if len(search.found) >= most:
+            search.found.append(Entry(git_dir, BEYOND))
+            search.waiting.clear()
     return sorted(search.found, key=lambda entry: entry.path)
 
 
 class _Search:
-    def __init__(self, tree: Tree, roots: tuple[str, ...]) -> None:
+    def __init__(self, tree: Tree, roots: tuple[str, ...], git_dirs: frozenset[str], since: int) -> None:
         self.tree = tree
         self.roots = roots
+        self.git_dirs = git_dirs
+        self.since = since
         self.found: list[Entry] = []
         self.waiting: list[tuple[str, str]] = []
         self.seen: set[str] = set()
 
     def enter(self, directory: str, part: str) -> None:
         """Look at a directory later. `part` is its name in the directory of git that it belongs to."""
-        if directory in self.seen or not self._is_inside(directory):
-            return
+        if directory in self.seen or not self._is_inside(directory) or (part and directory in self.git_dirs):
+            return  # a directory of git in another one, of a worktree, is looked at by itself
         self.seen.add(directory)
         if len(self.seen) == MOST_DIRECTORIES:
             self.found.append(Entry(directory, BEYOND))
@@ -111,6 +124,13 @@ class _Search:
                 self.enter(path, name)
             elif not entry.is_file(follow_symlinks=False) and not _is_socket(entry):
                 self.found.append(Entry(path, OTHER))
+            elif not part and entry.name.startswith(INDEXES) and self._is_forged(path):
+                self.found.append(Entry(path, FORGED))
+
+    def _is_forged(self, path: str) -> bool:
+        status = self.tree.lstat(path)
+        is_young = status is not None and status.st_ctime_ns >= self.since
+        return is_young and is_forged(self.tree.read_plain(path, LARGEST_INDEX_BYTES) or b"")
 
     def _is_gits(self, path: str, part: str) -> bool:
         directory, name = posixpath.split(path)

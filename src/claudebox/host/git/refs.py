@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 HEX = frozenset("0123456789abcdef")
-LONGEST_LOG = 1 << 24
+LONGEST_LOG = 1 << 20
 MOST_REFS = 50_000  # in files of their own
-LONGEST = 1 << 16  # bytes of such a file
+LONGEST = 1 << 16  # bytes of a file of an operation in progress
+LONGEST_REF = 1 << 10  # bytes of a file that git takes for a ref
 MOST_NOTES = 1000  # files of operations in progress
 MOST_LED = 5  # symbolic refs that git follows
 LARGEST = 1 << 26  # bytes of a file with refs
@@ -78,26 +79,34 @@ def read_refs(tree: Tree, git_dir: str, largest: int = LARGEST) -> Refs:
         try:
             with os.scandir(tree.root + waiting.pop()) as listing:
                 for entry in listing:
+                    if len(paths) >= MOST_REFS:
+                        break
                     path = entry.path[len(tree.root) :]
                     (waiting if entry.is_dir(follow_symlinks=False) else paths).append(path)
         except OSError:
             continue
-    texts = {path[len(common) + 1 :]: _led(tree, common, _text(tree, path)) for path in paths}
-    found = {name: commit for name, text in texts.items() if (commit := _commit(text))}
+    found: dict[str, str] = {}
+    is_read = True
+    for path in paths:
+        text = _led(tree, common, _text(tree, path, LONGEST_REF))
+        is_read &= len(text) < LONGEST_REF or posixpath.basename(path).isupper()  # a message may be longer
+        if commit := _commit(text):
+            found[path[len(common) + 1 :]] = commit
     under_way = [f"{place}/{name}" for place in places for name in OPERATIONS]
     notes = [path for path in paths if posixpath.basename(path).isupper()]  # MERGE_HEAD has several
     notes += [f"{one}/{name}" for one in under_way for name in tree.entries(one)]
     for path in notes[:MOST_NOTES]:
         name = path[len(common) + 1 :]
-        texts[name] = text = _text(tree, path)
+        text = _text(tree, path)
+        is_read &= len(text) < LONGEST
         found |= {f"{name} {commit}": commit for word in text.split() if (commit := _commit(word))}
     stashes = (tree.read_plain(f"{common}/logs/refs/stash", LONGEST_LOG) or b"").decode(errors="replace")
     commits = (_commit(line.partition(" ")[2]) for line in stashes.split("\n"))
     found |= {f"refs/stash@{{{commit}}}": commit for commit in commits if commit}
     packed = tree.read_plain(f"{common}/packed-refs", largest) or b""
     tables = tree.read_plain(f"{common}/reftable/tables.list") or b""
-    is_read = len(notes) < MOST_NOTES and all(len(text) < LONGEST for text in texts.values())
-    return Refs(found, packed, tables, is_read and len(paths) < MOST_REFS and len(packed) < largest)
+    is_read &= len(notes) < MOST_NOTES and len(stashes) < LONGEST_LOG and len(paths) < MOST_REFS
+    return Refs(found, packed, tables, is_read and len(packed) < largest)
 
 
 def read_all_refs(tree: Tree, git_dirs: Iterable[str]) -> dict[str, Refs]:
@@ -116,9 +125,9 @@ def has_refs(tree: Tree, git_dir: str, prefix: str) -> bool:
     return bool(refs.tables) or not refs.is_whole or any(name.startswith(f"{prefix}/") for name in refs.tips)
 
 
-def _text(tree: Tree, path: str) -> str:
+def _text(tree: Tree, path: str, longest: int = LONGEST) -> str:
     """A file of git, in which a word ends at a zero byte, too."""
-    return (tree.read_plain(path, LONGEST) or b"").replace(b"\0", b"\n").decode("latin-1")
+    return (tree.read_plain(path, longest) or b"").replace(b"\0", b"\n").decode("latin-1")
 
 
 def _led(tree: Tree, common: str, text: str) -> str:
