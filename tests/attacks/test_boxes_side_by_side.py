@@ -28,7 +28,7 @@ def side_by_side(box: Box, plant: str, unplant: str, again: str) -> str:
     account, project = box.account, box.project
     wait = "until test -e {}; do sleep 0.02; done"
     first = f"{plant}; touch planted; {wait.format('started')}; {unplant}; rm -f planted started"
-    second = f"touch started; {wait.format('ended')}; rm ended; {again}"
+    second = f"touch started; {wait.format('ended')}; {again}"
     with account.running(*box_words(box, "sh", "-c", first), cwd=project) as one:
         assert comes_true((project / "planted").exists)
         words = box_words(box, "sh", "-c", second)

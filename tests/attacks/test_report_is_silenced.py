@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import pytest
@@ -272,7 +271,7 @@ def test_report_that_could_not_be_kept_is_made_again(box: Box, account: Account,
     words = box_words(box, "sh", "-c", script)
     with account.running("sh", "-c", 'exec "$@" 2>/dev/null', "-", *words, cwd=repository) as process:
         assert comes_true((repository / "started").exists)
-        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, 0))
+        account.run("prlimit", "--pid", str(process.pid), "--fsize=0")
         account.write(repository / "full")
         process.wait(60)
     assert "new .mcp.json" in said(box.inside("true"))

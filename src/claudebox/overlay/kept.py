@@ -106,11 +106,17 @@ def _pictures(state: Instance, *, is_running: bool) -> Iterator[tuple[str, bytes
             continue  # that box has just ended
 
 
-def find_running(plan: Plan) -> list[Picture]:
-    """The pictures of boxes that run in this project now, the youngest first."""
+def find_running(plan: Plan) -> dict[str, Picture]:
+    """The pictures of boxes that run in this project now, by their paths."""
     found = _pictures(plan.state, is_running=True) if plan.state is not None else ()
-    pictures = [picture for _, text in found if (picture := _read_picture(text)) is not None]
-    return sorted(pictures, key=lambda one: -one.since)
+    return {path: picture for path, text in found if (picture := _read_picture(text)) is not None}
+
+
+def oldest(own: Picture, others: dict[str, Picture]) -> Picture:
+    """What was there before any of these boxes."""
+    for one in sorted(others.values(), key=lambda one: -one.since):
+        own = one.before(own)
+    return own
 
 
 def look_back(plan: Plan, *, may_ask: bool) -> bool:

@@ -39,17 +39,18 @@ INTERRUPTED = "claudebox: interrupted: the next start looks at what the box has 
 def watch_project(launch: Launch) -> Deed:
     """Look at what could be obeyed later, before the program starts. Returns what to do when the box has ended."""
     plan = launch.plan
-    # A box that began before this one ends may undo what it did, and leave it to this one to do it again.
     others = kept.find_running(plan)
     before = take_picture(Tree(), plan.guard)
-    for one in (*kept.find_running(plan), *others):
-        before = one.before(before)
+    others |= kept.find_running(plan)
     if kept.can_change_claudebox(plan):
         _import_everything()
-    picture = kept.keep_picture(plan, before)
+    picture = kept.keep_picture(plan, kept.oldest(before, others))
 
     def deed(may_ask: bool) -> None:
-        if report(plan, before, ask if may_ask else None):
+        # A box that has ended meanwhile may have undone what it did, and left it to this one to do it again. One that
+        # still runs looks itself.
+        ended = {path: one for path, one in others.items() if not os.path.lexists(path)}
+        if report(plan, kept.oldest(before, ended), ask if may_ask else None):
             kept.remove(picture)
 
     return deed
