@@ -1,7 +1,4 @@
-"""Separates a process from the rest of the host: by namespaces, Landlock scopes, a keyring of its own and open files.
-
-Imports: `ctypes` takes as long to import as all of claudebox; `_ctypes`, its part in C, is enough for system calls.
-"""
+"""Separates a process from the host: by namespaces, Landlock scopes, a keyring of its own and open files."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import os
 import stat
 
 from claudebox.errors import Problem
+from claudebox.files import c_call
 from claudebox.host.tree import Tree
 
 TYPE_CHECKING = False
@@ -19,21 +17,6 @@ if TYPE_CHECKING:
 SET_PARENT_DEATH_SIGNAL = 1
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 CLONE = {"x86_64": 56, "aarch64": 220}
-
-
-_addresses: dict[str, int] = {}  # looked up once: a landing renames ten thousand files
-
-
-def c_call(name: str, *arguments: int | bytes) -> int:
-    """Call a function of the C library. -1 if it fails, or if this Python cannot call it."""
-    try:
-        import _ctypes
-    except ImportError:
-        return -1
-    if name not in _addresses:
-        loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: the libraries that are loaded already
-        _addresses[name] = _ctypes.dlsym(loaded, name)
-    return int(_ctypes.call_function(_addresses[name], arguments))
 
 
 NEW_USER_NAMESPACE = 0x10000000

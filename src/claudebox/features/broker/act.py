@@ -9,10 +9,11 @@ import os
 
 from claudebox.errors import Problem
 from claudebox.features.broker.decide import OTHERWISE, address_of, no_trust
+from claudebox.files import c_call
 from claudebox.host.variables import BASE_URL
 from claudebox.model import Broker, Launch
 from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, c_call, enter_as_owner
+from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, enter_as_owner
 from claudebox.record import Record
 
 TYPE_CHECKING = False

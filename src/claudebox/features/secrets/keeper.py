@@ -23,11 +23,12 @@ from claudebox.errors import Problem
 from claudebox.features.secrets import table
 from claudebox.features.secrets.act import LIVE, NOTES, SHARED, Keeping
 from claudebox.features.secrets.decide import differing
+from claudebox.files import c_call
 from claudebox.host.walk import SKIPPED
 from claudebox.mounts import find_appearances
 from claudebox.paths import is_below
 from claudebox.process.companion import READY, die_with_parent
-from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, c_call, enter_as_owner
+from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
 from claudebox.text import cut, escape, fill
 
 # Numbers of system calls, which are the same on x86_64 and aarch64.
