@@ -6,7 +6,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from typing import Any
 
@@ -18,7 +17,7 @@ from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings.words import Request
 from claudebox.state.reach import reach_of
-from claudebox.terminal import output_style
+from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, DIM, GREEN, RED, escape
 
 TITLE = 30
@@ -90,8 +89,8 @@ def run_demo(_: Request) -> int:
     # What a project has on PATH must not run here, where no box is around it.
     host = read_host()
     reach = reach_of(host)
-    path = trusted_path(os.environ.get("PATH", ""), reach)
-    programs = {name: trusted_program(host.tree, name, path, reach) for name in ("git", "bwrap")}
+    path = trusted_path(host, reach)
+    programs = {name: trusted_program(host, name, reach) for name in ("git", "bwrap")}
     for name in (name for name, program in programs.items() if not program):
         raise Problem(f"the demo needs {name}, which is not installed", install_command(host.tree, name))
     directory = os.path.realpath(tempfile.mkdtemp(prefix="claudebox-demo-"))
@@ -182,17 +181,8 @@ def _show_step(stage: Stage, step: DemoStep, result: str) -> None:
     shown, room = escape(lines[-1]) if lines else "(nothing)", max(style.width - TITLE - 11, 1)
     # The reason for a failure is at the end of the line.
     shown = shown if len(shown) <= room else "…" + shown[1 - room :]
-    _write(f"  {step.title:<{TITLE}} {mark}  {style.paint(shown, DIM)}")
+    show(f"  {step.title:<{TITLE}} {mark}  {style.paint(shown, DIM)}\n")
 
 
 def say(text: str, colour: str = "") -> None:
-    _write(output_style().paint(escape(text), colour) if colour else escape(text))
-
-
-def _write(text: str) -> None:
-    try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has seen enough; the demo goes on to its end and cleans up.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    show(f"{output_style().paint(escape(text), colour) if colour else escape(text)}\n")

@@ -13,8 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.process.companion import Companion
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
+    from claudebox.view.explanation import Answer, Question
 
 
 class Feature:
@@ -35,6 +39,16 @@ class Feature:
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         """Ask a program of the host what `plan.unknown` says, for the next plan."""
         return facts
+
+    # What it says when no box is started.
+
+    def explain(self, question: Question) -> list[Answer]:
+        """What it knows of what is asked."""
+        return []
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        """Look at what it needs of this machine."""
+        return []
 
     # What happens besides bwrap. A Step of the plan names the feature and the moment.
 

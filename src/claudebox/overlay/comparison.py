@@ -14,9 +14,8 @@ import time
 from claudebox.errors import quote
 from claudebox.host import walk
 from claudebox.host.git import is_repository
-from claudebox.host.git.detours import RERERE, STRANGE
+from claudebox.host.git.directory import RERERE, STRANGE, Refs, common_dir, read_all_refs
 from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
-from claudebox.host.git.refs import Refs, common_dir, read_all_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace

@@ -10,8 +10,7 @@ import os
 import posixpath
 
 from claudebox.errors import Problem
-from claudebox.host.git import config as gitconfig
-from claudebox.host.git import find_submodules, is_repository, pointed_to
+from claudebox.host.git import Pairs, find_submodules, is_repository, parse_config, pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, Entry
 from claudebox.model import Guarded
@@ -106,7 +105,7 @@ class _Finder:
         self.account = account
         self.refuses = refuses
         self.unseen: list[Guarded] = []
-        self._pairs: dict[str, gitconfig.Pairs | None] = {}
+        self._pairs: dict[str, Pairs | None] = {}
         self._room = MOST_PARSED
 
     def text(self, path: str) -> str:
@@ -197,11 +196,11 @@ class _Finder:
         named = dict(self._parsed(f"{git_dir}/config") or ()).get("core.worktree", "")
         return normalize(posixpath.join(git_dir, named)) if named else ""
 
-    def _parsed(self, config: str) -> gitconfig.Pairs | None:
+    def _parsed(self, config: str) -> Pairs | None:
         """Parse as long as there is room: an agent can leave a thousand repositories for the next start."""
         if config not in self._pairs:
             text = self.text(config)
-            self._pairs[config] = gitconfig.parse(text) if len(text) < self._room else None
+            self._pairs[config] = parse_config(text) if len(text) < self._room else None
             self._room -= min(len(text), self._room)
         return self._pairs[config]
 

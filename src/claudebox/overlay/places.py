@@ -10,8 +10,8 @@ import stat
 
 from claudebox.errors import Problem
 from claudebox.host import Host
-from claudebox.host.git.config import host_configs
-from claudebox.host.git.detours import OPERATIONS, STRANGE, find_detours
+from claudebox.host.git import host_configs
+from claudebox.host.git.directory import OPERATIONS, STRANGE, find_detours
 from claudebox.host.secrets import Opening
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, SKIPPED, UNREAD, Entry, walk_project

@@ -6,11 +6,12 @@ time. What only a report needs is imported when there is one.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
 from claudebox import files
-from claudebox.host.git.refs import read_refs
+from claudebox.host.git.directory import read_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import MASK, Launch, Plan, Trace
@@ -275,7 +276,7 @@ def _move(directory: int, name: str, target: int) -> None:
     try:
         files.rename(directory, name, target, name, files.NO_REPLACE)
     except OSError as error:
-        if error.errno != files.OTHER_DEVICE:
+        if error.errno != errno.EXDEV:
             raise
         files.copy_tree(directory, name, target)
         files.remove_tree(directory, name)

@@ -12,7 +12,7 @@ from claudebox.host import Host
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Finding, Origin, Port
 from claudebox.record import Record
-from claudebox.settings.table import BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE, Setting
+from claudebox.settings.table import ALLOWLIST, BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE, Setting
 from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
 from claudebox.settings.words import Request
 from claudebox.state import find_state
@@ -93,9 +93,17 @@ def merge(said: Iterable[Statement]) -> Settings:
             lists.setdefault(field, []).append(one.value)
     for field, values in lists.items():
         merged[field] = tuple(values if BY_KEY[field].type.repeats else dict.fromkeys(values))
+    _imply_tier(merged)
     settings = Settings(**merged)
     _check_ports(settings.publish)
     return settings
+
+
+def _imply_tier(merged: dict[str, Any]) -> None:
+    """--allow without a tier means tier `allowlist`. A list in a file waits for a box on that tier."""
+    typed = next((word for word in merged.get("allow", ()) if word.origin.is_typed), None)
+    if typed is not None and "network" not in merged:
+        merged["network"] = Word(ALLOWLIST, typed.origin)
 
 
 def _check_ports(published: tuple[Port, ...]) -> None:

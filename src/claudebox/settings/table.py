@@ -91,9 +91,9 @@ BROKER = "broker"
 NONE = "none"
 FULL = "full"
 INET = "inet"
-NAMES = "names"
+ALLOWLIST = "allowlist"
 NO_NETWORK = "none"
-TIERS = (FULL, INET, NAMES, NO_NETWORK)
+TIERS = (FULL, INET, ALLOWLIST, NO_NETWORK)
 AUTO = "auto"
 DAEMON = "daemon"
 PRIVATE = "private"
@@ -162,7 +162,7 @@ SETTINGS = (
     ),
     Setting(
         *("network", VALUE, NETWORK),
-        "what it reaches: full (default), inet, names or none; inet is the internet, names is what --allow lists",
+        "the network: full (default), inet, allowlist or none; inet is the internet, allowlist what --allow lists",
         type=Choice(*TIERS),
         usage="TIER",
         variable="CLAUDEBOX_NETWORK",
@@ -170,13 +170,19 @@ SETTINGS = (
     ),
     Setting(
         *("allow", LIST, NETWORK),
-        "with --network names: let the box reach a host; *.HOST for those below it, @NAME for a group",
+        "reach this host, and only what is listed; *.HOST: those below it; @NAME: a group; implies --network allowlist",
         type=Text(HOSTS),
         usage="HOST[:PORT]",
+        help_in_files="with network allowlist: a host to reach; *.HOST: those below it; @NAME: a group",
         is_daily=True,
     ),
     Setting(
-        *("ask", VALUE, NETWORK, "with --network names: ask about a host while the box runs: off (default) or desktop"),
+        *(
+            "ask",
+            VALUE,
+            NETWORK,
+            "with --network allowlist: ask about a host while the box runs: off (default) or desktop",
+        ),
         type=Choice(DESKTOP, OFF),
     ),
     Setting(

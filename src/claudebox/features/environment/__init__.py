@@ -6,6 +6,10 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.variables import JUDGED, LEADING
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.view.explanation import Answer, Question
+
 
 class Routes(Feature):
     """Variables that say where requests go or whom to believe, or hold a credential that has to be judged."""
@@ -27,3 +31,8 @@ class Environment(Feature):
         from claudebox.features.environment import decide
 
         return decide.decide(facts, draft)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.environment import diagnosis
+
+        return diagnosis.explain(question)

@@ -29,7 +29,7 @@ from claudebox.host.variables import (
 from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
 from claudebox.mounts import find_holder
 from claudebox.paths import is_inside
-from claudebox.settings.table import FULL, NAMES, NO_NETWORK
+from claudebox.settings.table import ALLOWLIST, FULL, NO_NETWORK
 from claudebox.settings.values import EnvWish
 
 GATEWAY = Origin.of_rule("gateway", REASONS[BASE_URL])
@@ -190,7 +190,7 @@ class Ways:
             return "stays outside, for it is no plain address: {} passes it as it is"
         if tier == NO_NETWORK:
             return "stays outside: with --network none, no proxy can be reached"
-        if tier == NAMES:
+        if tier == ALLOWLIST:
             return "stays outside: through a proxy, a box would reach more than --allow lists"
         _, host, port = address
         is_carried = is_loopback(host) and port in {str(one.host) for one in self.facts.settings.host_ports}

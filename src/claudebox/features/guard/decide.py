@@ -12,8 +12,8 @@ import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.host.git.config import host_configs
-from claudebox.host.git.detours import FORGED
+from claudebox.host.git import host_configs
+from claudebox.host.git.directory import FORGED
 from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry, list_directory

@@ -5,9 +5,20 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
+
 
 class KernelFeature(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.kernel import decide
 
         return decide.decide(facts, draft)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.kernel import decide
+
+        return decide.check(host)

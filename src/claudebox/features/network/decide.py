@@ -6,14 +6,14 @@ from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
 from claudebox.model import RO, Mount, Network, Origin, Uplink
-from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
 from claudebox.settings.values import Settings
 
 RESOLVER = Origin.of_rule("resolver", "name servers")
 MEANING = {
     FULL: "the host's network: internet, LAN, VPNs and this host's localhost",
     INET: "the internet alone: no LAN, no VPN, nothing of this host",
-    NAMES: "the hosts in a list, by name: nothing else, and no DNS for other names",
+    ALLOWLIST: "the hosts in a list, by name: nothing else, and no DNS for other names",
     NO_NETWORK: "nothing but the box's own localhost",
 }
 

@@ -8,6 +8,13 @@ from claudebox.host.system import NIX_STORE
 from claudebox.model import Nix, Plan
 from claudebox.settings.table import AUTO, OFF
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
+    from claudebox.view.explanation import Answer, Question
+
 
 class NixFeature(Feature):
     def applies(self, facts: Facts) -> bool:
@@ -23,6 +30,16 @@ class NixFeature(Feature):
         from claudebox.features.nix import act
 
         return act.find_out(facts, plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.nix import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.nix import diagnosis
+
+        return diagnosis.check(host, settings)
 
 
 class Closure(Feature):

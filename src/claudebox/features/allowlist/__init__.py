@@ -1,0 +1,62 @@
+"""Tier `allowlist`: the box reaches the hosts in a list, by name."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import Launch, Plan
+from claudebox.settings.table import ALLOWLIST as CHOSEN
+from claudebox.settings.table import OFF
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.model import Deed
+    from claudebox.process.companion import Companion
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
+    from claudebox.view.explanation import Answer, Question
+
+
+class AllowlistFeature(Feature):
+    def applies(self, facts: Facts) -> bool:
+        settings = facts.settings
+        return settings.network.text == CHOSEN or bool(settings.allow or settings.ask.text != OFF)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.allowlist import rules
+
+        return rules.decide(facts)
+
+    def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
+        from claudebox.features.allowlist import rules
+
+        return rules.complete(plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.allowlist import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.allowlist import diagnosis
+
+        return diagnosis.check(host, settings)
+
+    def beside(self, launch: Launch) -> Companion:
+        from claudebox.features.allowlist import act
+
+        return act.beside(launch)
+
+    def inside(self, launch: Launch, life: int, others_end: int) -> None:
+        from claudebox.features.allowlist import act
+
+        act.inside(launch, life, others_end)
+
+    def after(self, launch: Launch) -> Deed:
+        from claudebox.features.allowlist import act
+
+        return act.after(launch)
+
+
+ALLOWLIST = AllowlistFeature()

@@ -1,0 +1,200 @@
+"""Decides what passes between the box and the API.
+
+Which requests reach the API, and with which headers; which headers of the answers come back; and that no answer has the
+credential in it, however it is written there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from hmac import compare_digest
+
+from claudebox.host.variables import SHORTEST_SECRET
+from claudebox.servers.broker.messages import Headers
+
+# Paths are compared byte for byte, so that there is nothing to normalize: another spelling of the same path is another
+# path. What else Claude Code asks for (keys, account, usage, files, telemetry) is not for a box.
+FORWARDED = frozenset(
+    (
+        "/v1/messages",
+        "/v1/messages?beta=true",
+        "/v1/messages/count_tokens",
+        "/v1/messages/count_tokens?beta=true",
+    )
+)
+CHECKED = ("HEAD", "/")  # Claude looks whether somebody is there. We are.
+
+# The API needs these. The credential is not among them: the broker adds the real one.
+SENT_HEADERS = frozenset(
+    (
+        *("accept", "content-type", "user-agent", "x-app", "x-client-request-id"),
+        *("anthropic-version", "anthropic-beta", "anthropic-dangerous-direct-browser-access"),
+        *("x-claude-code-session-id", "x-claude-code-agent-id", "x-claude-code-parent-agent-id"),
+    )
+)
+SENT_PREFIXES = ("x-stainless-",)
+
+# Claude needs these, and must not learn about cookies, places, or whose account it is.
+ANSWERED_HEADERS = frozenset(("content-type", "date", "request-id", "retry-after", "retry-after-ms", "x-should-retry"))
+ANSWERED_PREFIXES = ("anthropic-ratelimit-",)
+
+BEARER = "bearer "
+OAUTH_BETA = "oauth-2025-04-20"
+
+# The API's names for errors: with one of them, Claude shows the message.
+INVALID = "invalid_request_error"
+FORBIDDEN = "permission_error"
+NOT_FOUND = "not_found_error"
+TOO_LARGE = "request_too_large"
+TOO_MANY = "rate_limit_error"
+FAILED = "api_error"
+
+# A character as JSON or an address writes it. JSON in JSON has more backslashes, an address in an address more `25`.
+# How many is bounded: a long row of them must not cost more than its length.
+IN_JSON = re.compile(rb'\\\\{0,14}(?:u00([2-7][0-9A-Fa-f])|(["/]))')
+IN_ADDRESS = re.compile(rb"%(?:25){0,4}([2-7][0-9A-Fa-f])")
+# The beginning of one, at the end of a piece.
+UNFINISHED = re.compile(rb"(?:\\{1,15}(?:u(?:0(?:0[2-7]?)?)?)?|%(?:25){0,4}[2-7]?)\Z")
+MOST_NESTED = 4  # JSON in an address in JSON …
+MOST_BYTES = 12  # that one character of a secret takes
+
+
+def check_request(method: str, target: str, headers: Headers, dummy: str) -> bool:
+    """Whether the request goes to the API; if not, it only asks whether somebody is there. Raises a Refusal.
+
+    Another host, method or protocol needs no rule of its own: what is sent on is a path of the list, by POST, with
+    headers of the list, to the one address that the broker knows.
+    """
+    if (method, target) == CHECKED:
+        return False
+    if target not in FORWARDED:
+        raise Refusal(404, NOT_FOUND, "claudebox: this path is not open to the box")
+    if method != "POST":
+        raise Refusal(405, INVALID, "claudebox: this method is not open to the box")
+    if not shows(headers, dummy):
+        raise Refusal(403, FORBIDDEN, "claudebox: not the token of this box")
+    return True
+
+
+def shows(headers: Headers, dummy: str) -> bool:
+    """Whether every credential in the request is the dummy, and there is one."""
+    given = [value for name, value in headers if name == "x-api-key"]
+    for name, value in headers:
+        if name == "authorization":
+            given.append(value[len(BEARER) :] if value.lower().startswith(BEARER) else "")
+    # All of them are compared, whatever the first says, so that the time it takes tells nothing.
+    right = [compare_digest(value.encode(), dummy.encode()) for value in given]
+    return bool(right) and all(right)
+
+
+def sent_headers(headers: Headers, host: str, credential: Headers) -> Headers:
+    """The headers that go to the API: some of the box's, with the real credential."""
+    kept = _only(headers, SENT_HEADERS, SENT_PREFIXES)
+    if any(name == "authorization" for name, _ in credential) and dict(credential).get("anthropic-beta"):
+        kept = _with_beta(kept, dict(credential)["anthropic-beta"])
+        credential = tuple(pair for pair in credential if pair[0] != "anthropic-beta")
+    # The answer must not be compressed: it is searched for the credential.
+    return (("host", host), *kept, ("accept-encoding", "identity"), *credential)
+
+
+def _with_beta(headers: Headers, beta: str) -> Headers:
+    """Ask for this feature, too, beside those that the box asks for."""
+    asked = [word for name, value in headers if name == "anthropic-beta" for word in value.split(",")]
+    words = [word.strip() for word in asked if word.strip()]
+    words += [] if beta in words else [beta]
+    return (*(pair for pair in headers if pair[0] != "anthropic-beta"), ("anthropic-beta", ",".join(words)))
+
+
+def answered_headers(headers: Headers, is_clean: Callable[[str], bool]) -> Headers:
+    """The headers of the API's answer that reach the box."""
+    return tuple(pair for pair in _only(headers, ANSWERED_HEADERS, ANSWERED_PREFIXES) if is_clean(pair[1]))
+
+
+def _only(headers: Headers, names: frozenset[str], prefixes: tuple[str, ...]) -> Headers:
+    return tuple((name, value) for name, value in headers if name in names or name.startswith(prefixes))
+
+
+class Refusal(Exception):
+    """An answer to the box instead of the API's. It says nothing that the box may not know."""
+
+    def __init__(self, status: int, kind: str, message: str, *, may_retry: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        self.message = message
+        self.may_retry = may_retry
+
+
+class Leak(Exception):
+    """The credential is in the answer."""
+
+
+class Cutter:
+    """Lets pieces of an answer through, up to where a secret may begin."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        long_enough = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}
+        in_json = {json.dumps(secret.decode())[1:-1].encode() for secret in long_enough}
+        self.secrets = tuple(long_enough | in_json | {plainly(secret) for secret in long_enough})
+        self.held = b""
+
+    def is_clean(self, text: str) -> bool:
+        return not self._is_in(text.encode())
+
+    def feed(self, piece: bytes) -> bytes:
+        """Return what can be passed on. Raises a Leak before any byte of a secret is."""
+        text = self.held + piece
+        if self._is_in(text):
+            raise Leak
+        kept = max((_overlap(text, secret) for secret in self.secrets), default=0)
+        self.held = text[len(text) - kept :]
+        return text[: len(text) - kept]
+
+    def _is_in(self, text: bytes) -> bool:
+        plain = plainly(text)
+        return any(secret in text or secret in plain for secret in self.secrets)
+
+    def pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            if passed := self.feed(piece):
+                yield passed
+        if self.held:
+            yield self.held
+
+
+def plainly(text: bytes) -> bytes:
+    """The text without the ways in which JSON and addresses write a character, nested ones too."""
+    for _ in range(MOST_NESTED):
+        before = text
+        if b"%" in text:
+            text = IN_ADDRESS.sub(lambda found: bytes.fromhex(found[1].decode()), text)
+        if b"\\" in text:
+            text = IN_JSON.sub(lambda found: found[2] or bytes.fromhex(found[1].decode()), text)
+        if text == before:
+            break
+    return text
+
+
+def _overlap(text: bytes, secret: bytes) -> int:
+    """How many bytes at the end of the text may be the beginning of the secret, however it is written."""
+    tail = text[-len(secret) * MOST_BYTES :]
+    for found in re.finditer(rb"[\\%" + re.escape(secret[:1]) + rb"]", tail):
+        if _may_begin(secret, tail, found.start()):
+            return len(tail) - found.start()
+    return 0
+
+
+def _may_begin(secret: bytes, tail: bytes, start: int) -> bool:
+    """Whether the tail, from there on, is the beginning of the secret. Most places are ruled out at first sight."""
+    is_plain = tail.startswith(secret[:1], start)
+    if not is_plain and not any(form.match(tail, start) for form in (IN_JSON, IN_ADDRESS, UNFINISHED)):
+        return False
+    ends = (start + MOST_BYTES, len(tail))
+    return all(secret.startswith(_finished(plainly(tail[start:end]))) for end in ends)
+
+
+def _finished(text: bytes) -> bytes:
+    """The text without what may become another character when more of it is there: one form may be in another."""
+    return UNFINISHED.sub(b"", UNFINISHED.sub(b"", text))
