@@ -15,6 +15,7 @@ from claudebox.features.names import diagnosis as names
 from claudebox.features.network import diagnosis as network
 from claudebox.features.nix import diagnosis as nix
 from claudebox.features.system import signal_shim
+from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.programs import PACKAGE, choose_bwrap, find_admin, npm_install
 from claudebox.host.system import find_certificates, find_distribution, install_command
@@ -29,8 +30,9 @@ from claudebox.process.trial import (
     run,
     version_number,
 )
+from claudebox.settings import Settings
 from claudebox.settings.gather import from_options, from_variables, gather, merge
-from claudebox.settings.values import Settings
+from claudebox.settings.table import BWRAP_PATH, CLAUDE_PATH
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.state.reach import reach_of
@@ -55,9 +57,9 @@ def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
 def _choose(name: str, host: Host, settings: Settings) -> str:
     """The path of a program that claudebox starts. Raises a Problem if there is none that can be used."""
     if name == "bwrap":
-        return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        return choose_bwrap(host.tree, settings[BWRAP_PATH], host.environ.get("PATH", ""), host.cwd, reach_of(host))
     if name == "claude":
-        return choose_claude(host, settings.claude, reach_of(host)).path
+        return choose_claude(host, settings[CLAUDE_PATH], reach_of(host)).path
     return network.choose_program(name, host, settings)
 
 
@@ -88,7 +90,7 @@ def _signals_rows(host: Host, _: Settings) -> list[CheckRow]:
 
 
 def _claude_rows(host: Host, settings: Settings) -> list[CheckRow]:
-    install = choose_claude(host, settings.claude, reach_of(host))
+    install = choose_claude(host, settings[CLAUDE_PATH], reach_of(host))
     outcome = run(install.path, "--version")
     if STUB_MESSAGE in outcome.stdout + outcome.stderr:
         why = "its package was installed without running its install script"
@@ -194,6 +196,6 @@ def show_versions(request: Request) -> int:
 def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
     """The settings. If a file is broken, those of options and variables, so that the rest can still be checked."""
     try:
-        return gather(host, request).settings, None
+        return gather(SETTINGS, host, request).settings, None
     except Problem as problem:
-        return merge([*from_variables(host.environ), *from_options(request.said)]), problem
+        return merge([*from_variables(SETTINGS, host.environ), *from_options(SETTINGS, request.said)]), problem

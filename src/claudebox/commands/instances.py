@@ -12,7 +12,8 @@ from claudebox.files import DIRECTORY, remove_path
 from claudebox.host import read_host
 from claudebox.layers.store import Layer, list_layers
 from claudebox.record import Record
-from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
+from claudebox.settings.table import COLLECT, DROP_CACHE, DROP_CACHES
+from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.state.reach import find_own_repository, reach_of
 from claudebox.terminal import output_style, says_yes, show

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
-from claudebox.features.broker import BROKER
+from claudebox.features.broker import AUTH_LIMITS, BROKER
 from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.host.variables import BASE_URL, read_address
 from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Mount, Origin, Step
 from claudebox.paths import absolute
-from claudebox.settings.table import FULL
-from claudebox.settings.values import Amount, EnvWish, Settings
+from claudebox.settings import Amount, EnvWish, Settings
+from claudebox.settings.table import ENV, FULL, NETWORK, PUBLISH
 from claudebox.state import LOGIN_FILE
 from claudebox.state.reach import host_certificates
 
@@ -54,7 +54,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         mounts=tuple(broker_mounts(broker, facts.claude, facts.tree)),
         variables=tuple(broker_variables(broker, facts.tree)),
         wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
-        kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
+        kept_out=tuple(kept_out(broker, facts.host, facts.settings[ENV]).items()),
         findings=tuple(upstream_findings(facts, broker)),
         steps=(Step(Step.BESIDE, BROKER),),
         records=(broker,),
@@ -99,7 +99,7 @@ def plan_broker(facts: Facts) -> Broker:
         place=f"/run/user/{facts.person.uid}/claude-broker",
         lock=kept.broker_lock,
         journal=claude.instance.journal,
-        limits=_limits(settings.auth_limits),
+        limits=_limits(settings[AUTH_LIMITS]),
         login=login.file,
     )
 
@@ -152,7 +152,7 @@ def find_upstream(facts: Facts, variable: str) -> str:
 
 def _asked_for(facts: Facts) -> EnvWish | None:
     """Who asked for another address of the API: the last one counts."""
-    return next((wish for wish in reversed(facts.settings.env) if wish.name == BASE_URL), None)
+    return next((wish for wish in reversed(facts.settings[ENV]) if wish.name == BASE_URL), None)
 
 
 def upstream_findings(facts: Facts, broker: Broker) -> list[Finding]:
@@ -170,7 +170,7 @@ def upstream_findings(facts: Facts, broker: Broker) -> list[Finding]:
 
 def _check_way(addresses: dict[str, str], settings: Settings) -> None:
     """Refuse addresses without TLS if the box can listen on this host's localhost: it would be taken for the API."""
-    if settings.network.text != FULL and not settings.publish:
+    if settings[NETWORK].text != FULL and not settings[PUBLISH]:
         return
     for name, address in addresses.items():
         if address.lower().startswith("http:"):

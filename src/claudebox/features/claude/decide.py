@@ -34,8 +34,8 @@ from claudebox.model import (
     Step,
 )
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.settings.table import BROKER, CLAUDE
-from claudebox.settings.values import Settings, Word
+from claudebox.settings import Settings, Word
+from claudebox.settings.table import AUTH, BROKER, CLAUDE, CLAUDE_PATH, PROGRAM
 from claudebox.settings.words import Request
 from claudebox.state.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
 from claudebox.state.reach import Reach, TrustedSource
@@ -196,10 +196,10 @@ def find_claude(
     Another agent does not get it, nor its login.
     """
     starts_agent = request.run is None and not request.shell
-    if starts_agent and settings.program.text != CLAUDE:
+    if starts_agent and settings[PROGRAM].text != CLAUDE:
         return None
     try:
-        found = choose_claude(host, settings.claude, reach)
+        found = choose_claude(host, settings[CLAUDE_PATH], reach)
         check_files(found, host.person.homes, places, another(CLAUDE))
         return found
     except Problem:
@@ -216,7 +216,7 @@ ESCAPE = b"\\u"  # with which a name can be written so that it does not look lik
 
 def decide_project_settings(facts: Facts, _: Draft) -> Contribution:
     # With the broker, the box has no credential that could go anywhere.
-    kind = Finding.NOTE if facts.settings.auth.text == BROKER else Finding.RISK
+    kind = Finding.NOTE if facts.settings[AUTH].text == BROKER else Finding.RISK
     contents = {name: facts.tree.read(f"{facts.project}/{name}", limit=LARGEST_FILE) for name in PROJECT_SETTINGS}
     texts = {name: leads_elsewhere(content or b"") for name, content in contents.items()}
     return Contribution(findings=tuple(Finding(kind, name, text) for name, text in texts.items() if text))

@@ -14,6 +14,7 @@ from claudebox.host.secrets import contained_secret, openings, refuse_writable
 from claudebox.host.tree import Tree
 from claudebox.model import COVER, FILE, LAYER, RO, RW, Directory, EnvVar, Finding, Mount, Origin, SecretPlace, Step
 from claudebox.record import Record
+from claudebox.settings.table import WRITABLE
 
 NEUTRAL_NAME = "claudebox"
 NEUTRAL_EMAIL = "claudebox@localhost"
@@ -141,7 +142,7 @@ def git_findings(repository: Repository, identity: Identity, may_mount: bool) ->
 def _is_guarded(facts: Facts) -> bool:
     """Whether the repository's own configuration is read-only in the box."""
     git_dir = facts.repository.git_dir
-    opened = openings(facts.settings.writable, facts.project, facts.home)
+    opened = openings(facts.settings[WRITABLE], facts.project, facts.home)
     return bool(git_dir) and not facts.is_reviewed and not any(opening.opens(f"{git_dir}/config") for opening in opened)
 
 

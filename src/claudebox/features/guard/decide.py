@@ -27,7 +27,8 @@ from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Ways
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import absolute, is_below, is_inside, move
 from claudebox.record import Record
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings import PROJECT_FILE
+from claudebox.settings.table import HIDES, WRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
     others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
     entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
-    opened = openings(facts.settings.writable, project, facts.host.person.home)
+    opened = openings(facts.settings[WRITABLE], project, facts.host.person.home)
     outside = [facts.repository.outside] if facts.repository.outside else []
     roots = tuple(dict.fromkeys((project, *others, *outside)))
     # A project that is a layer is as it was when the box has ended: there is nothing to look for.
@@ -64,7 +65,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         roots=reached,
         hidden=frozenset(
             absolute(hide.text, project, facts.host.person.home)
-            for hide in facts.settings.hide
+            for hide in facts.settings[HIDES]
             if not hide.origin.is_projects
         ),
         git_configs=account.configs,

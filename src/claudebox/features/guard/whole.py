@@ -17,7 +17,7 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY
 from claudebox.model import MOST_LAYERED, Guard, Guarded
 from claudebox.paths import is_below, is_inside, parents
-from claudebox.settings.table import GUARDED
+from claudebox.settings.table import GUARDED, REVIEW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def walled_parts(tree: Tree, directory: str) -> list[str]:
 
 def hold_whole(facts: Facts, guard: Guard, opened: list[Opening]) -> Guard:
     """The guard with whole directories, if this box has layers for them; else with the reason why it has none."""
-    if facts.settings.review.text != GUARDED:
+    if facts.settings[REVIEW].text != GUARDED:
         return guard
     gits = [entry.path for entry in facts.entries if entry.name == DOT_GIT]
     whole = [

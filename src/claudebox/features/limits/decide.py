@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.limits import LIMITS
+from claudebox.features.limits import CPU, LIMITS, MEMORY, PIDS
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, Limits, Step
-from claudebox.settings.values import Amount
+from claudebox.settings import Amount
 
-AMOUNTS = ("memory", "pids", "cpu")  # systemd and the kernel use the same names
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
 DELEGATE = "/etc/systemd/system/user@.service.d"
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
-    said = {name: value for name in AMOUNTS if (value := getattr(facts.settings, name)) is not None}
+    # systemd and the kernel use the same names.
+    said = {one.name: value for one in (MEMORY, PIDS, CPU) if (value := facts.settings[one]) is not None}
     limits = plan_limits(facts.tree, said, facts.host.person.uid)
     return Contribution(
         findings=tuple(
@@ -43,7 +43,7 @@ def plan_limits(tree: Tree, said: dict[str, Amount], uid: int) -> Limits:
             "      (on Debian: sudo apt install dbus-user-session), or without limits",
         )
     _check_controllers(tree, said, uid)
-    return Limits(busctl, *(said[name].number if name in said else 0 for name in AMOUNTS))
+    return Limits(busctl, *(said[name].number if name in said else 0 for name in ("memory", "pids", "cpu")))
 
 
 def manager(uid: int) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch, Plan
-from claudebox.settings.table import NAMES, OFF
+from claudebox.settings.table import NAMES, NETWORK, OFF, REACH, Setting
+from claudebox.settings.types import HOSTS, Choice, List, Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,15 +14,29 @@ if TYPE_CHECKING:
     from claudebox.process.companion import Companion
 
 
+ALLOW = Setting(
+    *("allow", REACH, "with --network names: let the box reach a host; *.HOST for those below it, @NAME for a group"),
+    List(Text(HOSTS)),
+    usage="HOST[:PORT]",
+    is_daily=True,
+)
+ASK = Setting(
+    *("ask", REACH, "with --network names: ask about a host while the box runs: off (default) or desktop"),
+    Choice("desktop", OFF, default=OFF),
+)
+
+
 class NamesFeature(Feature):
+    settings = (ALLOW, ASK)
+
     def applies(self, facts: Facts) -> bool:
         settings = facts.settings
-        return settings.network.text == NAMES or bool(settings.allow or settings.ask.text != OFF)
+        return settings[NETWORK].text == NAMES or bool(settings[ALLOW] or settings[ASK].text != OFF)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.names import decide
 
-        if facts.settings.network.text == NAMES:
+        if facts.settings[NETWORK].text == NAMES:
             return decide.decide(facts, draft)
         return decide.refuse_without_effect(facts, draft)
 

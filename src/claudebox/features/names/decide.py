@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.names import ALLOWLIST
+from claudebox.features.names import ALLOW, ALLOWLIST, ASK
 from claudebox.features.names.rules import NameList, is_address, read_allowed
 from claudebox.host.programs import choose_uplink
 from claudebox.host.variables import BASE_URL, is_loopback, read_address
 from claudebox.model import FILE, Allowed, Broker, Finding, Mount, Names, Origin, Plan, Step
-from claudebox.settings.table import NAMES, OFF
+from claudebox.settings.table import NAMES, NETWORK, NFT_PATH, OFF
 
 # Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
 # of them.
@@ -25,9 +25,9 @@ PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     settings, host = facts.settings, facts.host
-    (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, facts.reach)
+    (nft,) = choose_uplink(host.tree, {"nft": settings[NFT_PATH]}, host.environ.get("PATH", ""), host.cwd, facts.reach)
     near = host.neighbourhood(host.tree).everything
-    allowed = read_allowed(settings.allow)
+    allowed = read_allowed(settings[ALLOW])
     for row in allowed:
         if is_address(row.host):
             _check_address(row, near)
@@ -44,17 +44,17 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 def refuse_without_effect(facts: Facts, _: Draft) -> Contribution:
     """Refuse a list that was typed for a box that does not go by it. One in a file waits for a box that does, if it is
     right: nobody should find out on the day on which it matters that it is not."""
-    for word in (*facts.settings.allow, facts.settings.ask):
+    for word in (*facts.settings[ALLOW], facts.settings[ASK]):
         if word.origin.is_typed:
-            tier = facts.settings.network.text
+            tier = facts.settings[NETWORK].text
             raise Problem(f"{word.origin.shown} has no meaning with --network {tier}", f"--network {NAMES}")
-    read_allowed(facts.settings.allow)
+    read_allowed(facts.settings[ALLOW])
     return Contribution()
 
 
 def _notifier(facts: Facts) -> str:
     """The program that asks on the desktop, if somebody wants that. It has to be the system's own."""
-    how, tree, bus = facts.settings.ask, facts.tree, f"/run/user/{facts.host.person.uid}/bus"
+    how, tree, bus = facts.settings[ASK], facts.tree, f"/run/user/{facts.host.person.uid}/bus"
     if how.text == OFF:
         return ""
     program = next((f"{place}/{NOTIFIER}" for place in PLACES if tree.is_executable(f"{place}/{NOTIFIER}")), "")

@@ -18,8 +18,8 @@ from claudebox.host.network import rejected_range
 from claudebox.host.programs import choose_uplink
 from claudebox.model import Allowed, Names, Plan
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
-from claudebox.settings.table import FULL, INET, NAMES
-from claudebox.settings.values import Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import FULL, INET, NAMES, NETWORK, NFT_PATH
 from claudebox.state.reach import reach_of
 from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 
@@ -86,9 +86,11 @@ def _ports(row: Allowed) -> str:
 
 def check(host: Host, settings: Settings) -> list[CheckRow]:
     """A row about tier `names`, which is a failure only if the user's settings need it."""
-    lacking = FAIL if settings.network.text == NAMES else NOTE
+    lacking = FAIL if settings[NETWORK].text == NAMES else NOTE
     try:
-        (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        (nft,) = choose_uplink(
+            host.tree, {"nft": settings[NFT_PATH]}, host.environ.get("PATH", ""), host.cwd, reach_of(host)
+        )
     except Problem:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
     try:

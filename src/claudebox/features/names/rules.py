@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.model import Allowed, Origin
+from claudebox.settings import Word
 from claudebox.settings.types import LAST_PORT
-from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch, Plan
-from claudebox.settings.table import FULL
+from claudebox.settings.table import FULL, NETWORK
 
 
 class NetworkFeature(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        if facts.settings.network.text == FULL:
+        if facts.settings[NETWORK].text == FULL:
             from claudebox.features.network import decide
 
             return decide.decide(facts, draft)
@@ -31,4 +31,4 @@ class NetworkFeature(Feature):
         act.inside(launch, life, others_end)
 
 
-NETWORK = NetworkFeature()
+NETWORK_FEATURE = NetworkFeature()

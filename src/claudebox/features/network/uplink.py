@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.network import NETWORK
+from claudebox.features.network import NETWORK_FEATURE
 from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.host import system
 from claudebox.host.network import GLOBAL, NAT64, Neighbourhood, rejected_ranges
@@ -18,8 +18,8 @@ from claudebox.host.tree import Tree
 from claudebox.host.variables import AROUND, KINDS, is_loopback, split_port
 from claudebox.model import FILE, Broker, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.record import Record
-from claudebox.settings.table import INET, NO_NETWORK
-from claudebox.settings.values import Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import HOST_PORTS, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH, PUBLISH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,14 +82,14 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     check_ports(settings)
     if not needs_uplink(settings):
         return Contribution(network=plan_network(settings, None))
-    named = {"pasta": settings.pasta, "nft": settings.nft}
+    named = {"pasta": settings[PASTA_PATH], "nft": settings[NFT_PATH]}
     pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, facts.reach)
     # What is near the host is looked up only here, for a box that must not reach it.
     uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
     return Contribution(
         mounts=tuple(own_resolver_mounts(uplink)),
         network=plan_network(settings, uplink),
-        steps=(Step(Step.INSIDE, NETWORK),),
+        steps=(Step(Step.INSIDE, NETWORK_FEATURE),),
     )
 
 
@@ -103,19 +103,19 @@ def complete(plan: Plan) -> Plan:
 
 def needs_uplink(settings: Settings) -> bool:
     """Whether pasta has to connect the box with the outside: for the internet, or for ports alone."""
-    has_ports = bool(settings.publish or settings.host_ports)
-    return settings.network.text == INET or (settings.network.text == NO_NETWORK and has_ports)
+    has_ports = bool(settings[PUBLISH] or settings[HOST_PORTS])
+    return settings[NETWORK].text == INET or (settings[NETWORK].text == NO_NETWORK and has_ports)
 
 
 def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:
-    is_open = settings.network.text == INET
+    is_open = settings[NETWORK].text == INET
     if not near.has_ipv4 and not near.has_ipv6:
         raise _without_default_route(is_open)
     resolvers = find_resolvers(near) if is_open else ()
-    ports = tuple(port.host for port in settings.host_ports)
+    ports = tuple(port.host for port in settings[HOST_PORTS])
     options = _pasta_options(settings, near, resolvers)
     is_recent = LOOPBACK_STAYS.strip("-").encode() in (tree.read(pasta, LARGEST_PROGRAM) or b"")
-    if settings.publish and is_recent:
+    if settings[PUBLISH] and is_recent:
         options = (*options, LOOPBACK_STAYS)
     return Uplink(
         pasta=pasta,
@@ -182,7 +182,7 @@ def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Res
     for resolver in resolvers:
         if not resolver.address:
             options += ["--dns-forward", resolver.alias]
-    return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings.host_ports) or "none")
+    return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings[HOST_PORTS]) or "none")
 
 
 def own_resolver_mounts(uplink: Uplink) -> list[Mount]:

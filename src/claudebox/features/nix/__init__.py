@@ -6,13 +6,29 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.system import NIX_STORE
 from claudebox.model import Nix, Plan
-from claudebox.settings.table import AUTO, OFF
+from claudebox.settings.table import HIDES, OFF, SHOWN, Setting
+from claudebox.settings.types import Choice, List, Text
+
+AUTO, DAEMON, PRIVATE, STORE = "auto", "daemon", "private", "store"
+NIX = Setting(
+    *("nix", SHOWN, "Nix in the box: auto (default), daemon, private, store or off"),
+    Choice(DAEMON, AUTO, PRIVATE, STORE, OFF, default=AUTO),
+    variable="CLAUDEBOX_NIX",
+)
+PACKAGES = Setting(
+    *("package", SHOWN, "put this Nix package on PATH: a name in nixpkgs, or a flake reference"),
+    List(Text()),
+    usage="NAME",
+    called="packages",
+)
 
 
 class NixFeature(Feature):
+    settings = (NIX, PACKAGES)
+
     def applies(self, facts: Facts) -> bool:
         settings = facts.settings
-        return settings.nix.text not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
+        return settings[NIX].text not in (AUTO, OFF) or bool(settings[PACKAGES]) or facts.tree.is_dir(NIX_STORE)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.nix import decide
@@ -34,7 +50,7 @@ class Closure(Feature):
             return plan
         from claudebox.features.nix.closure import with_closure
 
-        return with_closure(plan, nix, facts.host, facts.settings.hide)
+        return with_closure(plan, nix, facts.host, facts.settings[HIDES])
 
 
-NIX = NixFeature()
+NIX_FEATURE = NixFeature()

@@ -5,7 +5,7 @@ The box sees it path by path, read-only. Nix in the box is told that these are t
 
 from __future__ import annotations
 
-from claudebox.features.nix import NIX
+from claudebox.features.nix import NIX_FEATURE
 from claudebox.features.nix.decide import RULE
 from claudebox.features.nix.references import is_store_path, store_paths
 from claudebox.host import Host
@@ -14,7 +14,7 @@ from claudebox.host.tree import Tree, sha256
 from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation, Question
 from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below
-from claudebox.settings.values import Word
+from claudebox.settings import Word
 from claudebox.state import find_state, memory
 from claudebox.state.memory import Form
 
@@ -52,7 +52,7 @@ def with_closure(plan: Plan, nix: Nix, host: Host, hides: tuple[Word, ...]) -> P
     if not set(roots) <= set(paths) or not all(map(host.tree.lstat, paths)):
         note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
         return plan.having(nix.replace(roots=roots)).replace(
-            unknown=(*plan.unknown, Question(NIX, " ".join(roots))),
+            unknown=(*plan.unknown, Question(NIX_FEATURE, " ".join(roots))),
             findings=(*plan.findings, note),
         )
     # A symlink is not mounted: bwrap would show what it leads to, and whoever built it has chosen that.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.nix import NIX as FEATURE
+from claudebox.features.nix import AUTO, DAEMON, NIX, NIX_FEATURE, PACKAGES, PRIVATE, STORE
 from claudebox.features.nix.packages import find_nix, package_findings, plan_packages, program_directories, to_resolve
 from claudebox.features.nix.references import REGISTRIES
 from claudebox.host import Host
@@ -32,14 +32,14 @@ from claudebox.model import (
     Question,
 )
 from claudebox.paths import is_inside, normalize
-from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
-from claudebox.settings.values import Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import FULL, NETWORK, OFF
 from claudebox.state import SHOWN, Instance, find_state, memory
 from claudebox.state.memory import Form
 from claudebox.state.reach import reach_of
 
 RULE = "nix"
-NIX = Origin.of_rule(RULE, "so that nix works")
+WORKS = Origin.of_rule(RULE, "so that nix works")
 MEANING = {
     DAEMON: "the store, read-only, and the host's daemon, which builds outside of the box",
     PRIVATE: "a store of this project's own: what is built stays in the box",
@@ -74,13 +74,13 @@ STORE_ORIGIN = Origin.of_rule(RULE, "the Nix store")
 def decide(facts: Facts, _: Draft) -> Contribution:
     host, settings = facts.host, facts.settings
     nix = None  # if this host has none, and nobody asked for it
-    if settings.nix.text not in (AUTO, OFF) or facts.tree.is_dir(NIX_STORE):
+    if settings[NIX].text not in (AUTO, OFF) or facts.tree.is_dir(NIX_STORE):
         nix = plan_nix(host, settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
-    packages = plan_packages(host, settings, nix) if settings.packages else ()
+    packages = plan_packages(host, settings, nix) if settings[PACKAGES] else ()
     programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
     findings = package_findings(facts.tree, packages)
     unknown = [
-        Question(FEATURE, package.reference)
+        Question(NIX_FEATURE, package.reference)
         for package in to_resolve(packages)
         if package.reference not in facts.answered
     ]
@@ -88,7 +88,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         contribution = Contribution()
     else:
         programs += [Directory(path, Directory.LAST) for path in nix_path(host, nix, facts.system.path)]
-        unknown += [Question(FEATURE, "whether builds see this host")] if nix.needs_trial else []
+        unknown += [Question(NIX_FEATURE, "whether builds see this host")] if nix.needs_trial else []
         contribution = Contribution(
             mounts=tuple(nix_mounts(host, nix)),
             variables=tuple(nix_variables(nix)),
@@ -107,7 +107,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:
     """Choose what the user asked for, or else the most that is safe. `instance` is where the project's store is."""
-    wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
+    wish, has_store = settings[NIX], host.tree.is_dir(NIX_STORE)
     if wish.text in (DAEMON, STORE) and not has_store:
         raise Problem(f"{wish.origin.shown}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
     if wish.text == PRIVATE:
@@ -132,7 +132,7 @@ def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
     """Ways to get out of the box through the daemon. What cannot be known counts as one."""
     if host.tree.lstat(SOCKET) is None:
         return ("there is no daemon",)
-    tier = settings.network.text
+    tier = settings[NETWORK].text
     holes = [f"it has the host's network, whatever --network {tier} says"] if tier != FULL else []
     config = read_config(host.tree)
     daemon = host.ask_daemon()
@@ -202,7 +202,7 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
     files["/etc/nix/nix.conf"] = ALWAYS + lines + (BUILDS_INSIDE if nix.mode == PRIVATE else "")
     # With a line break at the end: the pasted command has such files in here-documents.
     return [
-        Mount(FILE, path, NIX, content=f"{text.rstrip()}\n".encode(errors="surrogateescape"), mode=0o444)
+        Mount(FILE, path, WORKS, content=f"{text.rstrip()}\n".encode(errors="surrogateescape"), mode=0o444)
         for path, text in files.items()
     ]
 
@@ -233,7 +233,7 @@ def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
 
 def nix_variables(nix: Nix) -> list[EnvVar]:
     remotes = {DAEMON: "daemon", PRIVATE: "local"}
-    return [EnvVar("NIX_REMOTE", remotes[nix.mode], NIX)] if nix.mode in remotes else []
+    return [EnvVar("NIX_REMOTE", remotes[nix.mode], WORKS)] if nix.mode in remotes else []
 
 
 def nix_findings(nix: Nix) -> list[Finding]:

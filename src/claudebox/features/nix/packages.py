@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.errors import Problem
+from claudebox.features.nix import NIX, PACKAGES
 from claudebox.features.nix.references import (
     HASH_LENGTH,
     Reference,
@@ -24,8 +25,8 @@ from claudebox.host.tree import Tree, sha256
 from claudebox.model import Finding, Nix, Origin, Package
 from claudebox.paths import expand_home
 from claudebox.record import Record
+from claudebox.settings import Settings
 from claudebox.settings.table import OFF
-from claudebox.settings.values import Settings
 from claudebox.state import State, find_state, memory
 from claudebox.state.memory import Form, Memory
 from claudebox.state.reach import host_certificates, reach_of
@@ -59,9 +60,9 @@ class Inquiry(Record):
 def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
     """Every package once, in the order in which they were asked for. Nix has to resolve those without paths."""
     wanted = find_wanted(settings)
-    if settings.nix.text == OFF and (nix is None or not nix.shows_store):
+    if settings[NIX].text == OFF and (nix is None or not nix.shows_store):
         raise Problem(
-            f"{settings.packages[0].origin.shown}: packages are in the Nix store, and {settings.nix.origin.shown} "
+            f"{settings[PACKAGES][0].origin.shown}: packages are in the Nix store, and {settings[NIX].origin.shown} "
             f"{OFF} keeps that out",
             "leave out one of the two",
         )
@@ -75,7 +76,7 @@ def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Pack
 
 def find_wanted(settings: Settings) -> tuple[Reference, ...]:
     found: dict[str, Reference] = {}
-    for reference in map(read_reference, settings.packages):
+    for reference in map(read_reference, settings[PACKAGES]):
         found.setdefault(reference.text, reference)
     return tuple(found.values())
 
@@ -173,9 +174,8 @@ def give_up(settings: Settings, failures: dict[str, str]) -> Settings:
     wanted = find_wanted(settings)
     lost = [one for one in wanted if one.text in failures]
     notes = [Finding(Finding.NOTE, short_name(one.text), f"not in the box: {failures[one.text]}") for one in lost]
-    return settings.replace(
-        packages=tuple(one.named for one in wanted if one not in lost), findings=(*settings.findings, *notes)
-    )
+    left = settings.having(PACKAGES, tuple(one.named for one in wanted if one not in lost))
+    return left.replace(findings=(*settings.findings, *notes))
 
 
 NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")

@@ -12,7 +12,7 @@ from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.paths import expand_home, is_below, normalize
 from claudebox.record import Record
-from claudebox.settings.values import Word
+from claudebox.settings import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

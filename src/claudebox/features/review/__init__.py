@@ -5,6 +5,8 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import LAYER, RO, Launch
+from claudebox.settings.table import CHANGE, Setting
+from claudebox.settings.types import Choice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,7 +14,19 @@ if TYPE_CHECKING:
     from claudebox.process.companion import Companion
 
 
+ALL, SAFE, ASK = "all", "safe", "ask"
+LAND = Setting(
+    *("land", CHANGE),
+    "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)",
+    Choice(ALL, SAFE, ASK, default=ASK),
+    usage="WHAT",
+    is_users=True,
+)
+
+
 class ReviewFeature(Feature):
+    settings = (LAND,)
+
     def applies(self, facts: Facts) -> bool:
         return facts.has_layer
 
@@ -44,4 +58,4 @@ class ReviewFeature(Feature):
         return act.after(launch)
 
 
-REVIEW = ReviewFeature()
+REVIEW_FEATURE = ReviewFeature()

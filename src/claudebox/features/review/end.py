@@ -7,6 +7,7 @@ import time
 
 from claudebox.errors import Problem
 from claudebox.features import load
+from claudebox.features.review import ALL, ASK, SAFE
 from claudebox.features.review import commits as git
 from claudebox.features.review.checkout import find_checkout
 from claudebox.features.review.judge import Item, judge, with_parents
@@ -23,7 +24,6 @@ from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import Plan, Review
-from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.state.reach import reach_of
 from claudebox.terminal import WHAT_CAN_BE_ANSWERED, ask, errors_style, no_such_number, numbers_in, say
 from claudebox.text import escape
