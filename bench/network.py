@@ -181,8 +181,8 @@ def find_ways(account: Account, pasta: str) -> dict[str, Way]:
     ways: dict[str, Way] = {
         tier: partial(directly, account, [*claudebox, tier, "--run"]) for tier in ("full", "none", "inet")
     }
-    listed = [*claudebox, "names", "--allow", f"{SERVER}:{PORT}", "--run"]
-    ways["names"] = partial(directly, account, listed)
+    listed = [*claudebox, "allowlist", "--allow", f"{SERVER}:{PORT}", "--run"]
+    ways["allowlist"] = partial(directly, account, listed)
     ways["bare pasta"] = partial(directly, account, [pasta, "--config-net", "--"])
     if slirp4netns := shutil.which("slirp4netns"):
         ways["bare slirp4netns"] = partial(with_slirp4netns, account, slirp4netns)

@@ -99,11 +99,11 @@ def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
         "plain bwrap, all of the host read-only": [*bind, home, home, *turn],
         "claudebox": [*box, "-p", "do it"],
         "with `--auth broker`": [*box, "--auth", "broker", "-p", "do it"],
-        "with `--network names`": [*box, "--network", "names", "--host-port", str(port), "-p", "do it"],
+        "with `--network allowlist`": [*box, "--network", "allowlist", "--host-port", str(port), "-p", "do it"],
         "with `--review`, kept": [*box, "--review", "-p", "do it"],
         "with broker, names and review": [
             *box,
-            *("--auth", "broker", "--network", "names", "--review", "-p", "do it"),
+            *("--auth", "broker", "--network", "allowlist", "--review", "-p", "do it"),
         ],
         "with `--review`, and a file and a commit land": [*box, "--review", "--land", "all", "-p", "do it"],
     }

@@ -16,7 +16,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from claudebox import __version__
-from claudebox.features.names.rules import GROUPS
+from claudebox.features.allowlist.rules import GROUPS
 from claudebox.settings import types
 from claudebox.settings.contents import DESCRIPTION, NAME
 from claudebox.settings.table import BY_KEY, COMMAND, LIST, SETTINGS, Setting

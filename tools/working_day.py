@@ -351,7 +351,7 @@ def server(day: Day) -> None:
     day.run("claudebox --yes --publish 3000 --run npm run dev", "--network")
     aside = day.aside
     aside.run("cd ~/src/shop")
-    aside.start("claudebox --yes --network names --publish 3000 --run npm run dev")
+    aside.start("claudebox --yes --network allowlist --publish 3000 --run npm run dev")
     aside.shows("ready")
     day.show(aside.screen().rstrip("\n"))
     day.run("curl -s http://localhost:3000/", "the shop is open")
@@ -365,7 +365,7 @@ def server(day: Day) -> None:
         "https://example.org/": "Could not resolve host",
     }
     for address, said in refusals.items():
-        day.run(f"claudebox --yes --quiet --network names --run curl -sS -m 5 {address}", said)
+        day.run(f"claudebox --yes --quiet --network allowlist --run curl -sS -m 5 {address}", said)
 
 
 def beside(day: Day) -> None:

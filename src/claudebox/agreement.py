@@ -25,12 +25,12 @@ from claudebox.model import (
     RO,
     RW,
     Allowed,
+    Allowlist,
     Broker,
     EnvVar,
     Finding,
     Login,
     Mount,
-    Names,
     Network,
     Package,
     Plan,
@@ -71,7 +71,7 @@ class News(Record):
     tier: tuple[Network, ...] = ()
     published: tuple[Port, ...] = ()
     host_ports: tuple[Port, ...] = ()
-    names: tuple[Allowed, ...] = ()
+    allowed: tuple[Allowed, ...] = ()
     login: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
     variables: tuple[EnvVar, ...] = ()
@@ -112,7 +112,7 @@ def _since(plan: Plan, agreed: Agreement) -> News:
     new: dict[str, list[Any]] = {}
     for field, what, lines in _parts(plan):
         # With more network, a secret is news again: it was agreed to where it could not get far.
-        is_worse = field == "findings" and what.kind == Finding.SECRET and ("tier" in new or "names" in new)
+        is_worse = field == "findings" and what.kind == Finding.SECRET and ("tier" in new or "allowed" in new)
         if is_worse or agreed.isdisjoint(lines):
             new.setdefault(field, []).append(what)
     return News(**{field: tuple(found) for field, found in new.items()}, lost=_lost(plan, agreed))
@@ -135,10 +135,10 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
     yield "tier", network, tuple(f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1])
     yield from (("published", port, (f"publish {port.host}:{port.box}",)) for port in network.published)
     yield from (("host_ports", port, (f"host-port {port.host}",)) for port in network.host_ports)
-    names = plan.get(Names)
-    for row in names.allowed if names is not None else ():
+    allowlist = plan.get(Allowlist)
+    for row in allowlist.allowed if allowlist is not None else ():
         line = f"allow {row.host} port {','.join(map(str, row.ports)) or 'every'}"
-        yield "names", row, (line, f"network {INET}", f"network {FULL}")
+        yield "allowed", row, (line, f"network {INET}", f"network {FULL}")
     yield from (("login", line, (line,)) for line in _login_lines(plan))
     yield from (("mounts", mount, _mount_lines(mount)) for mount in _granted(plan))
     yield from (("variables", variable, _variable_lines(variable)) for variable in plan.environment)

@@ -27,7 +27,7 @@ MODES = {
     "review": ("reviewing", "tend_layers"),
     "report": ("features.guard.kept", "show_report"),
     "auth_log": ("features.broker.log", "show_auth_log"),
-    "network_log": ("features.names.log", "show_network_log"),
+    "network_log": ("features.allowlist.diagnosis", "show_network_log"),
     "check": ("commands.check", "show_check"),
     "setup": ("commands.setup", "set_up"),
     "version": ("commands.check", "show_versions"),

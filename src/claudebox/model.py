@@ -162,7 +162,7 @@ class Network(Record):
 
 
 class Allowed(Record):
-    """A host that a box on tier `names` reaches, and the ports of it."""
+    """A host that a box on tier `allowlist` reaches, and the ports of it."""
 
     host: str  # a name, `*.` and the name above those that are meant, or an address
     ports: tuple[int, ...]  # none: every port
@@ -171,8 +171,8 @@ class Allowed(Record):
     reason: str = ""  # why it is in the group
 
 
-class Names(Record):
-    """How a box on tier `names` is connected: nft leads its connections to a process outside, which knows the list."""
+class Allowlist(Record):
+    """How a box on tier `allowlist` is connected: nft leads what it opens to a process outside that has the list."""
 
     allowed: tuple[Allowed, ...]
     nft: str

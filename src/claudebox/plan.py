@@ -38,8 +38,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     """Find out what several features need to know."""
     tree, environ = host.tree, host.environ
     places, reach = _check_places(host), reach_of(host)
-    check_named(tree, (settings[PASTA_PATH], settings[NFT_PATH]), host.cwd)
-    bwrap = choose_bwrap(tree, settings[BWRAP_PATH], environ.get("PATH", ""), host.cwd, reach)
+    check_named(host, settings[PASTA_PATH], settings[NFT_PATH])
+    bwrap = choose_bwrap(host, settings[BWRAP_PATH], reach)
     repository = find_own_repository(reach)
     person = box_person(host.person)
     all_projects = find_state(host)

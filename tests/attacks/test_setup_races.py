@@ -41,7 +41,7 @@ import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
 import claudebox.launch as launch
-launch.expect = lambda plan: ()
+launch.expect = lambda *_: ()
 cli.main()
 """
 # claudebox, while an agent exchanges the project for another directory as soon as it has been looked at.
@@ -66,7 +66,7 @@ import claudebox.launch as module
 launch = start.launch
 if "--blind" in sys.argv:
     sys.argv.remove("--blind")
-    module.expect = lambda plan: ()
+    module.expect = lambda *_: ()
 def launch_another(plan):
     os.rename("app", "kept")
     os.rename("node_modules", "app")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from claudebox.features.broker.server.usage import Journal
-from claudebox.features.names.server.greeting import Refusal
-from claudebox.features.names.server.notes import Notes
+from claudebox.servers.allowlist.greeting import Refusal
+from claudebox.servers.allowlist.notes import Notes
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
 from claudebox.view.as_json import audit_json, dry_run_json

@@ -53,7 +53,7 @@ def test_without_a_credential_the_rest_is_written(with_claude: Box) -> None:
     done = with_claude.claudebox("--setup", "--yes")
     assert done.returncode == 0, done.stderr
     assert "no auth broker" in done.stderr
-    assert config(with_claude) == ['network = "names"', 'review = "on"', 'allow = ["@claude"]']
+    assert config(with_claude) == ['network = "allowlist"', 'review = "on"', 'allow = ["@claude"]']
 
 
 def test_without_nft_the_broker_is_the_only_way_out(with_claude: Box) -> None:

@@ -14,8 +14,8 @@ import pytest
 from claude.api import StandIn
 from claude.session import ANSWER, DUMMY_KEY, QUIET
 from conftest import Box
+from network.allowlist.world import make_certificate
 from network.internet import Internet
-from network.names.world import make_certificate
 
 # Asks a machine for its name, as programs do that know nothing of boxes.
 VISIT = "bash -c 'exec 3<>/dev/tcp/{}/8080 && echo hello >&3 && cat <&3' 2>/dev/null || echo unreachable"
@@ -74,12 +74,12 @@ def test_claude_works_with_its_group_alone(box: Box, claude: str, internet: Inte
         _, begin, certificate = (tmp_path / "server.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
         authority = box.account.write(box.project / "authority.pem", begin + certificate)
         trust = ("--env", f"NODE_EXTRA_CA_CERTS={authority}", "--env", "CLAUDE_CODE_MAX_RETRIES=1")
-        words = ("--yes", *QUIET, *trust, "--network", "names", "--allow", "@claude", "-p", "do it")
+        words = ("--yes", *QUIET, *trust, "--network", "allowlist", "--allow", "@claude", "-p", "do it")
         done = box.claudebox(*words, env=DUMMY_KEY | {"CLAUDEBOX_CLAUDE": claude})
         results = api.results
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert results == ["unreachable", "unreachable", "unreachable"]
-    assert "internet.example" in done.stderr.replace("\n", " ").rpartition("refused by --network names: ")[2]
+    assert "internet.example" in done.stderr.replace("\n", " ").rpartition("refused by --network allowlist: ")[2]
 
 
 @pytest.mark.req("NET-03")

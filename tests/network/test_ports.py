@@ -17,7 +17,7 @@ from network.test_tiers import INET, NOBODY, NONE, TARGETS, probe
 from patience import PATIENCE
 
 LISTENER = Path(__file__).with_name("listener.py")
-OWN_NETWORK = ("inet", "names", "none")
+OWN_NETWORK = ("inet", "allowlist", "none")
 
 
 @contextmanager

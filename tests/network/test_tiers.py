@@ -170,4 +170,4 @@ def test_full_is_what_a_box_has_unless_told_otherwise(box: Box, internet: Intern
 
 @pytest.mark.req("NAME-01")
 def test_names_without_a_list_reaches_nothing(box: Box, internet: Internet) -> None:
-    assert probe(box, internet, "names") == NONE
+    assert probe(box, internet, "allowlist") == NONE

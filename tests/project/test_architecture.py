@@ -32,7 +32,7 @@ ABOVE = {
 READING = {
     *("lstat", "stat", "readlink", "listdir", "scandir", "getxattr", "fstat", "open", "read", "close", "stat_result"),
     *("DirEntry", "urandom", "environ", "getcwd", "geteuid", "getegid", "uname", "fsdecode", "fsencode"),
-    *("access", "W_OK"),
+    *("access", "W_OK", "defpath"),
     *("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_NOFOLLOW", "O_DIRECTORY", "O_PATH"),
 }
 

@@ -252,7 +252,7 @@ def test_what_root_set_up_starts_as_fast_for_others(user: Account, root_checkout
     assert starts(run_as_root(root_checkout / "claudebox"))
     assert processes_of(user, str(root_checkout / "claudebox"), "--help") == {"programs": 2, "processes": 0}
     compiled = {path.name.split(".")[0] for path in (root_checkout / "src/claudebox/__pycache__").iterdir()}
-    assert {"cli", "model", "problem"} <= compiled
+    assert {"cli", "model", "errors"} <= compiled
 
 
 @pytest.mark.root

@@ -99,14 +99,14 @@ def internet_and_ports(machine: Machine) -> Plan:
 def by_name(machine: Machine) -> Plan:
     """Groups, single hosts, one of them with a port; ports of this host and of the box."""
     return with_uplink(machine).plan(
-        *("--network", "names", "--allow", "@claude", "--allow", "@npm", "--allow", "*.cdn.example"),
+        *("--network", "allowlist", "--allow", "@claude", "--allow", "@npm", "--allow", "*.cdn.example"),
         *("--allow", "db.example:5432", "--allow", "203.0.113.7:*", "--allow", "[2001:db8:7::1]:8443"),
         *("--publish", "8080:80", "--host-port", "6379", "-p", "fix the failing test"),
     )
 
 
 def by_name_but_empty(machine: Machine) -> Plan:
-    return with_uplink(machine).plan("--network", "names")
+    return with_uplink(machine).plan("--network", "allowlist")
 
 
 def no_network(machine: Machine) -> Plan:
@@ -161,8 +161,8 @@ SCREENS = {
     "inet": internet,
     "inet-and-ports": internet_and_ports,
     "inet-without-names": no_name_server,
-    "names": by_name,
-    "names-empty": by_name_but_empty,
+    "allowlist": by_name,
+    "allowlist-empty": by_name_but_empty,
     "none": no_network,
     "packages": packages,
     "none-but-ports": no_network_but_ports,

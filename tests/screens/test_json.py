@@ -49,7 +49,7 @@ AUDIT = {
     "environment": [{"name": str, "value": maybe(str), "secret": maybe(str), "rule": str, "reason": str}],
     "packages": [{"reference": str, "paths": [str], "rule": str}],
     "network": {
-        "tier": either("full", "inet", "names", "none"),
+        "tier": either("full", "inet", "allowlist", "none"),
         "meaning": str,
         "rule": str,
         "published": [{"host": int, "box": int}],

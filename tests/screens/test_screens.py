@@ -31,7 +31,7 @@ from screens.boxes import SCREENS, TOKEN, debian, flagged
 PLAIN = Style(False)
 SMALL_SCREEN = 24  # lines, one of which is the question
 # What the others show differs from these in nothing that the first screen shows in another way.
-FIRST_SCREENS = ("plain", "flagged", "many-mounts", "long-paths", "hostile-names", "inet-and-ports", "names")
+FIRST_SCREENS = ("plain", "flagged", "many-mounts", "long-paths", "hostile-names", "inet-and-ports", "allowlist")
 # Kept whole. Every other screen is kept as what is different from a whole one.
 WHOLE_AUDITS = ("plain", "flagged", "inet-and-ports", "packages")
 WHOLE_COMMANDS = ("plain", "inet-and-ports")

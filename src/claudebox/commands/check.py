@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from claudebox import __version__
 from claudebox.errors import Problem, for_account
+from claudebox.features.allowlist import diagnosis as allowlist
 from claudebox.features.claude.decide import choose_claude
 from claudebox.features.kernel.seccomp import MACHINES
-from claudebox.features.names import diagnosis as names
 from claudebox.features.network import diagnosis as network
 from claudebox.features.nix import diagnosis as nix
 from claudebox.features.system import signal_shim
 from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
-from claudebox.host.programs import PACKAGE, choose_bwrap, find_admin, npm_install
+from claudebox.host.programs import ADMIN_DIRECTORIES, PACKAGE, choose_bwrap, find, npm_install
 from claudebox.host.system import find_certificates, find_distribution, install_command
 from claudebox.process.isolation import can_scope
 from claudebox.process.trial import (
@@ -57,7 +57,7 @@ def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
 def _choose(name: str, host: Host, settings: Settings) -> str:
     """The path of a program that claudebox starts. Raises a Problem if there is none that can be used."""
     if name == "bwrap":
-        return choose_bwrap(host.tree, settings[BWRAP_PATH], host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        return choose_bwrap(host, settings[BWRAP_PATH], reach_of(host))
     if name == "claude":
         return choose_claude(host, settings[CLAUDE_PATH], reach_of(host)).path
     return network.choose_program(name, host, settings)
@@ -99,7 +99,7 @@ def _claude_rows(host: Host, settings: Settings) -> list[CheckRow]:
 
 
 def _file_rows(host: Host, _: Settings) -> list[CheckRow]:
-    git = find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd)
+    git = find(host, "git", *ADMIN_DIRECTORIES)
     bundle = find_certificates(host.tree, host.environ)
     found = (
         ("git", "git", git, "not installed", "needed for commits and history"),
@@ -140,7 +140,7 @@ LOOKS: dict[str, Callable[[Host, Settings], list[CheckRow]]] = {
     "git": _file_rows,
     STATE: _state_rows,
 }
-CHECKING = (network.check, names.check, nix.check)
+CHECKING = (network.check, allowlist.check, nix.check)
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24
 

@@ -90,8 +90,8 @@ def run_demo(_: Request) -> int:
     # What a project has on PATH must not run here, where no box is around it.
     host = read_host()
     reach = reach_of(host)
-    path = trusted_path(os.environ.get("PATH", ""), reach)
-    programs = {name: trusted_program(host.tree, name, path, reach) for name in ("git", "bwrap")}
+    path = trusted_path(host, reach)
+    programs = {name: trusted_program(host, name, reach) for name in ("git", "bwrap")}
     for name in (name for name, program in programs.items() if not program):
         raise Problem(f"the demo needs {name}, which is not installed", install_command(host.tree, name))
     directory = os.path.realpath(tempfile.mkdtemp(prefix="claudebox-demo-"))

@@ -11,9 +11,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from claudebox.errors import Problem
+from claudebox.features.allowlist import diagnosis as allowlist
 from claudebox.features.environment import diagnosis as environment
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.names import diagnosis as names
 from claudebox.features.network import diagnosis as network
 from claudebox.features.nix import diagnosis as nix
 from claudebox.features.secrets.table import RULE as SECRETS
@@ -65,7 +65,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host.network import Address
 
-EXPLAINING = (nix.explain, environment.explain, network.explain, names.explain)
+EXPLAINING = (nix.explain, environment.explain, network.explain, allowlist.explain)
 FILE_URL = "file://"
 LOCALHOST = IPv4Address("127.0.0.1")
 KINDS = "a path, variable, program, host, address, port or package, or nix"
@@ -224,7 +224,7 @@ def _find_program(plan: Plan, host: Host, name: str) -> str:
         spot = inside.find(file)
         if spot.exists and spot.host and host.tree.is_executable(spot.host):
             return file
-    return find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
+    return find(host, name)
 
 
 class Spot(Record):

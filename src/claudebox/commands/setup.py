@@ -12,7 +12,7 @@ from claudebox.host import read_host
 from claudebox.model import Preparation
 from claudebox.process.single_file import own_command
 from claudebox.record import Record
-from claudebox.settings.table import BROKER, NAMES, NO_NETWORK, ON
+from claudebox.settings.table import ALLOWLIST, BROKER, NO_NETWORK, ON
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN, State, find_state
 from claudebox.terminal import can_ask, errors_style, nobody_to_ask, say, says_yes
@@ -47,10 +47,10 @@ class Part(Record):
 # The same settings as in the profile `strict`. A credential is only looked for: nothing is sent to find out more.
 PARTS = (
     Part("auth", BROKER, "your login or key stays outside; the box gets a token that is worth nothing", ("--audit",)),
-    Part("network", NAMES, "the box reaches the hosts that you list (--allow), and nothing else", ("--run", "true")),
+    Part("network", ALLOWLIST, "the box reaches the hosts that you list (--allow), nothing else", ("--run", "true")),
     Part("review", ON, "what the agent changes waits beside the project until you land it", ("--run", "true")),
 )
-# In place of `names`, if that cannot be had: Claude still reaches its API, through the broker.
+# In place of `allowlist`, if that cannot be had: Claude still reaches its API, through the broker.
 NO_NETWORK_PART = Part("network", NO_NETWORK, "the box reaches nothing; Claude has its API through the broker", ())
 REACH_API = 'allow = ["@claude"]'  # without the broker Claude needs it
 
@@ -83,7 +83,7 @@ def find_able(state: State, style: Style) -> list[Part]:
         refusal = try_part(part, state)
         say("\n".join(_row(part, refusal, style)) + "\n")
         able += [] if refusal else [part]
-        if refusal and part.value == NAMES and any(other.value == BROKER for other in able):
+        if refusal and part.value == ALLOWLIST and any(other.value == BROKER for other in able):
             say("\n".join(_row(NO_NETWORK_PART, None, style)) + "\n")
             able.append(NO_NETWORK_PART)
     return able
@@ -121,7 +121,7 @@ def lines_for(parts: list[Part]) -> list[str]:
     if parts == list(PARTS):
         return [f'profiles = ["{STRICT}"]']
     values = {part.value for part in parts}
-    return [*(part.line for part in parts), *([REACH_API] if NAMES in values and BROKER not in values else [])]
+    return [*(part.line for part in parts), *([REACH_API] if ALLOWLIST in values and BROKER not in values else [])]
 
 
 def write_config(state: State, lines: list[str]) -> None:

@@ -19,7 +19,7 @@ from claudebox.features.review.commits import REFS
 from claudebox.files import DIRECTORY, remove_tree
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import has_refs
+from claudebox.host.git.directory import has_refs
 from claudebox.host.tree import Tree
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state

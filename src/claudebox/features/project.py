@@ -8,7 +8,7 @@ from claudebox.features import Feature
 from claudebox.host import account_name
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
-from claudebox.model import COVER, LAYER, RW, Finding, Mount, Names, Nix, Origin, Plan, Preparation
+from claudebox.model import COVER, LAYER, RW, Allowlist, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.settings import PROJECT_FILE
 from claudebox.state import Cache
@@ -128,7 +128,7 @@ def _keeps_nothing(facts: Facts, plan: Plan, wished: list[str]) -> bool:
     has_store = nix is not None and bool(nix.directory)
     return (
         not has_store
-        and plan.get(Names) is None
+        and plan.get(Allowlist) is None
         and plan.get(Cache) is None
         and not (wished and facts.tree.is_writable(facts.home))
         and facts.tree.lstat(facts.claude.all_projects.directory) is None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from claudebox.features import Feature
 from claudebox.features.agents import Agents
+from claudebox.features.allowlist import ALLOWLIST
 from claudebox.features.broker import BROKER
 from claudebox.features.caches import CACHES, Warnings
 from claudebox.features.claude import CLAUDE_CODE, Options, ProjectSettings
@@ -16,7 +17,6 @@ from claudebox.features.guard import Guarding, Report
 from claudebox.features.kernel import KernelFeature
 from claudebox.features.limits import LIMITS
 from claudebox.features.login import LOGIN
-from claudebox.features.names import ALLOWLIST
 from claudebox.features.network import NETWORK_FEATURE
 from claudebox.features.nix import NIX_FEATURE, Closure
 from claudebox.features.project import Project, Reach

@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from threading import Timer
 
 from claudebox.host import pinned, read_host
-from claudebox.host.git.refs import common_dir
+from claudebox.host.git.directory import common_dir
 from claudebox.host.programs import trusted_program
 from claudebox.record import Record
 from claudebox.state.reach import reach_of
@@ -221,7 +221,7 @@ GIT = "--git-dir=/git -c core.packedGitWindowSize=16m -c core.packedGitLimit=256
 def _program(name: str) -> str:
     """Where it is, behind all symlinks: the box has the directories of the system alone."""
     host = read_host()
-    found = trusted_program(host.tree, name, host.environ.get("PATH", os.defpath), reach_of(host))
+    found = trusted_program(host, name, reach_of(host))
     return os.path.realpath(pinned.PROGRAMS.get(name) or found or f"/usr/bin/{name}")
 
 

@@ -9,6 +9,7 @@ import os
 import stat
 
 from claudebox.errors import Problem
+from claudebox.host.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,11 +132,7 @@ def advice(module: str = "") -> tuple[str]:
 
 def apparmor_forbids() -> bool:
     """Whether this is an Ubuntu where only programs with a profile get capabilities in a user namespace."""
-    try:
-        with open("/proc/sys/" + APPARMOR_SWITCH.replace(".", "/")) as switch:
-            return switch.read().strip() == "1"
-    except OSError:
-        return False
+    return Tree().text("/proc/sys/" + APPARMOR_SWITCH.replace(".", "/")) == "1\n"
 
 
 # Landlock. The numbers of the calls are the same on x86_64 and aarch64.

@@ -79,7 +79,7 @@ def _said(setting: Setting[object], text: str, origin: Origin) -> Statement:
     return Statement(setting, setting.type.parse(Word(text, origin), setting.name))
 
 
-def merge(said: Iterable[Statement]) -> Settings:
+def merge(said: list[Statement]) -> Settings:
     """Merge statements in the order of the layers: the last value wins, lists add up, and nothing undoes a hide."""
     merged: dict[str, Any] = {}
     lists: dict[str, dict[Any, Any]] = {}
@@ -90,6 +90,10 @@ def merge(said: Iterable[Statement]) -> Settings:
         else:
             known = lists.setdefault(field, {})
             known[len(known) if one.setting.type.repeats else one.value] = one.value
+    for one in said:
+        key, implied = one.setting.implies
+        if key and one.value.origin.is_typed:
+            merged.setdefault(key, Word(implied, one.value.origin))
     settings = Settings(merged | {field: tuple(known.values()) for field, known in lists.items()})
     _check_ports(settings[PUBLISH])
     return settings

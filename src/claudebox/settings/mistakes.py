@@ -23,6 +23,7 @@ REMOVED = {
     ),
     "--man": "claudebox --help all; man claudebox, if a package has installed it",
     **dict.fromkeys(("--deny", "deny ="), "in `allow`, list only the hosts that you want, without *.HOST or groups"),
+    "--network names": "it is called `allowlist` now",
     "--places": "everything is below ~/.claudebox; claudebox --instances lists it",
     "--strict": "for the strict box: --profile strict; missing packages are named anyway",
     **dict.fromkeys(

@@ -63,6 +63,7 @@ class Setting(Record, Generic[T_co]):
     variable: str = ""  # the environment variable with the same meaning
     called: str = ""  # the key of a file with the same meaning, if it is not the name
     adds_to: str = ""  # the key of the setting that its values are added to, and which is the one to read
+    implies: tuple[str, str] = ("", "")  # another key and its value, if the option is typed and nothing says that one
     tightens: bool = False  # it takes something away, so a project's file gets it without a yes
     is_users: bool = False  # it decides what runs on the host, so a project's file may never set it
     in_files_only: bool = False  # no option sets it; a variable may
@@ -165,10 +166,10 @@ AUTH = Setting(
     variable="CLAUDEBOX_AUTH",
     is_daily=True,
 )
-FULL, INET, NAMES, NO_NETWORK = TIERS = ("full", "inet", "names", "none")
+FULL, INET, ALLOWLIST, NO_NETWORK = TIERS = ("full", "inet", "allowlist", "none")
 NETWORK = Setting(
     *("network", REACH),
-    "what it reaches: full (default), inet, names or none; inet is the internet, names is what --allow lists",
+    "the network: full (default), inet, allowlist or none; inet is the internet, allowlist what --allow lists",
     Choice(*TIERS, default=FULL),
     usage="TIER",
     variable="CLAUDEBOX_NETWORK",

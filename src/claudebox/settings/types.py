@@ -250,9 +250,11 @@ class Choice(Type[Word]):
 
     def parse(self, word: Word, name: str) -> Value:
         if word.text not in self.choices:
+            from claudebox.settings.mistakes import REMOVED
+
             *others, last = self.choices
             what = f"{word.origin.shown}: `{word.text}` is not a value of {name}"
-            raise Problem(what, f"{', '.join(others)} or {last}")
+            raise Problem(what, REMOVED.get(f"--{name} {word.text}") or f"{', '.join(others)} or {last}")
         return word
 
     def lowers(self, value: Value, known: object) -> bool:

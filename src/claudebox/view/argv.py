@@ -14,9 +14,9 @@ from claudebox.model import (
     SYMLINK,
     TMPFS,
     WRITABLE,
+    Allowlist,
     Launch,
     Mount,
-    Names,
     Plan,
 )
 from claudebox.record import Record
@@ -37,7 +37,7 @@ Operation = tuple[Argument, ...]
 def bwrap_operations(plan: Plan, launch: Launch | None = None) -> list[Operation]:
     """Each option with its values, in order, without the program: as they are pasted, or for a launch.
 
-    Whoever pastes them has nobody who knows the list of names: then the box reaches nothing.
+    Whoever pastes them has nobody who knows the list: then the box reaches nothing.
     """
     mounts, environment = (plan.mounts, plan.environment) if launch is None else (launch.mounts, launch.environment)
     return [
@@ -71,10 +71,10 @@ def _isolation(plan: Plan, *, is_launch: bool) -> list[Operation]:
         ("--hostname", plan.hostname),
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
-        # With an uplink, or a list of names, bwrap already starts in the box's own network.
+        # With an uplink, or a list, bwrap already starts in the box's own network.
         *(
             []
-            if plan.network.is_hosts or plan.network.uplink or (is_launch and plan.get(Names))
+            if plan.network.is_hosts or plan.network.uplink or (is_launch and plan.get(Allowlist))
             else [("--unshare-net",)]
         ),
         # In a user namespace of its own, a program has all capabilities, and so reaches far more of the kernel.

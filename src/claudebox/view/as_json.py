@@ -7,7 +7,7 @@ from typing import Any
 
 from claudebox import __version__
 from claudebox.host.secrets import secret_value
-from claudebox.model import FILE, Broker, EnvVar, Mount, Names, Network, Nix, Plan
+from claudebox.model import FILE, Allowlist, Broker, EnvVar, Mount, Network, Nix, Plan
 from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
 
 SCHEMA = 2  # goes up when a field changes its meaning or goes
@@ -27,7 +27,7 @@ def audit_json(plan: Plan) -> str:
             "mounts": [_mount(mount) for mount in plan.mounts],
             "environment": [_variable(variable) for variable in plan.environment],
             "packages": [_some(package, "reference", "paths", "rule") for package in plan.packages],
-            "network": _network(plan.network, plan.get(Names)),
+            "network": _network(plan.network, plan.get(Allowlist)),
             "nix": _some(nix, "mode", "rule", "holes") if nix is not None else None,
             "outside": {
                 "variables": outside.variables,
@@ -68,8 +68,8 @@ def _variable(variable: EnvVar) -> Any:
     }
 
 
-def _network(network: Network, names: Names | None) -> Any:
-    allowed = names.allowed if names else ()
+def _network(network: Network, allowlist: Allowlist | None) -> Any:
+    allowed = allowlist.allowed if allowlist else ()
     return {
         **_some(network, "tier", "meaning", "rule"),
         "published": [_some(port, "host", "box") for port in network.published],

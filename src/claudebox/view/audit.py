@@ -23,13 +23,13 @@ from claudebox.model import (
     SYMLINK,
     TMPFS,
     Allowed,
+    Allowlist,
     Broker,
     EnvVar,
     Finding,
     Guarded,
     Login,
     Mount,
-    Names,
     Network,
     Nix,
     Package,
@@ -90,8 +90,8 @@ def audit(plan: Plan, style: Style) -> str:
         else []
     )
     lines += [_heading("Network", "", style), *_network(plan.network, style)]
-    names, nix = plan.get(Names), plan.get(Nix)
-    lines += _names(names.allowed, style) if names is not None else []
+    allowlist, nix = plan.get(Allowlist), plan.get(Nix)
+    lines += _allowed(allowlist.allowed, style) if allowlist is not None else []
     if nix is not None:
         lines += [_heading("Nix", "", style), *table_row(nix.mode, escape(nix.meaning).split(), LABEL, style)]
     lines += [_heading("Runs", "", style), *_runs(plan, style)]
@@ -203,7 +203,7 @@ def _network(network: Network, style: Style) -> list[str]:
     return lines
 
 
-def _names(rows: tuple[Allowed, ...], style: Style) -> list[str]:
+def _allowed(rows: tuple[Allowed, ...], style: Style) -> list[str]:
     """The hosts in the list, those of a group together. Why each is there: --explain HOST."""
     return _by_label(rows, lambda row: row.group or row.origin.shown, host_text, style)
 
@@ -284,7 +284,7 @@ def news_text(plan: Plan, news: News, style: Style) -> str:
     lines += _by_label(news.packages, _rule_of, _package_text, style)
     lines += _tier(plan.network, style) if news.tier else []
     lines += _ports(news.published, news.host_ports, style)
-    lines += _names(news.names, style)
+    lines += _allowed(news.allowed, style)
     lines += _files(news.mounts, home, style)
     broker, login = plan.get(Broker), plan.get(Login)
     if news.login and broker is not None:

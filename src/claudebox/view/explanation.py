@@ -10,7 +10,7 @@ from claudebox.host import Host
 from claudebox.model import Origin, Plan
 from claudebox.record import Record
 from claudebox.settings import Settings
-from claudebox.settings.table import FULL, INET, NAMES, NO_NETWORK
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
 from claudebox.text import BOLD, DIM, Style, escape, fill
 from claudebox.view.as_json import dump
 
@@ -24,7 +24,7 @@ INDENT = 16
 TIERS = {
     FULL: "reaches everything that this host reaches, its own localhost too",
     INET: "reaches the internet, and nothing near",
-    NAMES: "reaches only what --allow lists",
+    ALLOWLIST: "reaches only what --allow lists",
     NO_NETWORK: "reaches nothing",
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from claudebox import __version__
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Broker, Finding, Login, Mount, Names, Nix, Plan
+from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Allowlist, Broker, Finding, Login, Mount, Nix, Plan
 from claudebox.paths import shorten_home
 from claudebox.record import Record
 from claudebox.state import Cache
@@ -181,10 +181,10 @@ def _variables(plan: Plan) -> Row:
 
 
 def _network(plan: Plan) -> list[Row]:
-    network, names, nix = plan.network, plan.get(Names), plan.get(Nix)
+    network, allowlist, nix = plan.network, plan.get(Allowlist), plan.get(Nix)
     ports = [f"{port.box} of the box is localhost:{port.host} here" for port in network.published]
     ports += [f"localhost:{port.box} in the box is 127.0.0.1:{port.host} here" for port in network.host_ports]
-    hosts = tuple(map(host_text, names.allowed)) if names is not None else ()
+    hosts = tuple(map(host_text, allowlist.allowed)) if allowlist is not None else ()
     said = "" if network.origin.is_default else f" ({network.origin.shown})"
     return [
         Row("network", words=f"{network.tier}: {network.meaning}{said}"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.features.guard.decide import is_guard, within
 from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.model import RO, WRITABLE, Broker, Covered, EnvVar, Guarded, Mount, Names, Nix, Plan
+from claudebox.model import RO, WRITABLE, Allowlist, Broker, Covered, EnvVar, Guarded, Mount, Nix, Plan
 from claudebox.paths import shorten_home
 from claudebox.text import bytes_text, some
 
@@ -71,7 +71,7 @@ link" otherwise). {direct}
 """
 DIRECT = "Git's worktrees in `.claude/worktrees` are not kept back."
 MOST_NAMED = 20
-NAMES = """
+ALLOWLIST = """
 Other names do not resolve ("Could not resolve host", NXDOMAIN). Other ports and addresses are refused with a reason:
 HTTP 403 with a sentence, the TLS alert "access denied" ("unrecognized name" if the server name in TLS is another one),
 a sentence from ssh, else a reset. UDP does not leave the box. Proxies, other resolvers and retrying will not help. If
@@ -85,7 +85,7 @@ _WHAT_TO_EXPECT = {
     "full": "Servers that you start are on the user's own machine: bind them to localhost.",
     "inet": 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
     "them; retrying will not help. Nobody can reach servers that you start, unless the user publishes their port.",
-    "names": "You reach these hosts, with every program that uses TCP, and nothing else:",
+    "allowlist": "You reach these hosts, with every program that uses TCP, and nothing else:",
     "none": "Nothing can be downloaded. Nobody can reach servers that you start, unless the user publishes a port.",
 }
 NIX = {
@@ -206,19 +206,19 @@ def _network(plan: Plan) -> str:
     lines += [f"- `localhost:{port.box}` is a server on the user's machine" for port in network.host_ports]
     ports = "\n" + "\n".join(lines) + "\n" if lines else ""
     broker = f"\n{BROKER}" if plan.get(Broker) is not None else ""
-    names = _names(allowed) if (allowed := plan.get(Names)) is not None else ""
+    allowlist = _allowlist(listed) if (listed := plan.get(Allowlist)) is not None else ""
     meaning = f"Tier `{network.tier}`: {network.meaning}. {_WHAT_TO_EXPECT[network.tier]}"
-    return f"## Network\n\n{meaning}\n{names}{ports}{broker}"
+    return f"## Network\n\n{meaning}\n{allowlist}{ports}{broker}"
 
 
-def _names(names: Names) -> str:
+def _allowlist(allowlist: Allowlist) -> str:
     """The list, and what it looks like when something is not in it."""
     by_ports: dict[str, list[str]] = {}
-    for row in names.allowed:
+    for row in allowlist.allowed:
         ports = f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
         by_ports.setdefault(ports, []).append(f"`{row.host}`")
     lines = [f"- {', '.join(hosts)}: {ports}" for ports, hosts in by_ports.items()] or ["- none"]
-    return "\n" + "\n".join(lines) + "\n" + NAMES
+    return "\n" + "\n".join(lines) + "\n" + ALLOWLIST
 
 
 def _tools(plan: Plan) -> str:

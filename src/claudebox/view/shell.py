@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import quote
 from claudebox.host.secrets import secret_value
-from claudebox.model import Broker, EnvVar, Limits, Names, Plan, Preparation, Uplink
+from claudebox.model import Allowlist, Broker, EnvVar, Limits, Plan, Preparation, Uplink
 from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 
@@ -13,15 +13,15 @@ LAST_DESCRIPTOR = 9  # more are unknown to some shells
 PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
-NO_NAMES = """\
-# --network names: only claudebox itself starts the process that knows the list. After pasting, the box reaches nothing.
+NO_LIST = """\
+# --network allowlist: only claudebox starts the process that knows the list. After pasting, the box reaches nothing.
 # In a launch, these rules lead its connections to that process (PORT is chosen then), in a network without a way out:
 """
 NO_LAYERS = """\
 # Only claudebox itself can keep changes until you land them. A launch does so for all of these; in this command their
 # guarded parts are read-only, and the rest is written at once: {names}
 """
-NO_BROKER = "# --auth broker: only claudebox itself starts the broker. After pasting, nobody answers at its socket.\n"
+NO_BROKER = "# --auth broker: only claudebox starts the broker. After pasting, nobody answers at its socket.\n"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box undoes this
 
 
@@ -83,7 +83,7 @@ def _preparations(plan: Plan) -> str:
     directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
     missing = [quote(package.reference) for package in plan.packages if not package.paths]
     text = NO_BROKER if plan.get(Broker) is not None else ""
-    text += _names(names) if (names := plan.get(Names)) is not None else ""
+    text += _allowlist(listed) if (listed := plan.get(Allowlist)) is not None else ""
     text += "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
     text += f"mkdir -p -m 700 {' '.join(map(quote, dict.fromkeys(directories)))}\n" if directories else ""
     for item in plan.preparations:
@@ -104,14 +104,14 @@ def _preparations(plan: Plan) -> str:
     return text
 
 
-def _names(names: Names) -> str:
+def _allowlist(allowlist: Allowlist) -> str:
     """What a launch would do, as comments: the rules, and the list."""
-    from claudebox.features.names.namespace import ruleset
-    from claudebox.features.names.rules import as_text
+    from claudebox.features.allowlist.act import ruleset
+    from claudebox.features.allowlist.rules import as_text
 
     rules = "".join(f"#   {line}\n" for line in ruleset("PORT").expandtabs(4).splitlines())
-    hosts = "".join(f"#   {as_text(row)}\n" for row in names.allowed) or "#   (nothing)\n"
-    return f"{NO_NAMES}{rules}# The list:\n{hosts}"
+    hosts = "".join(f"#   {as_text(row)}\n" for row in allowlist.allowed) or "#   (nothing)\n"
+    return f"{NO_LIST}{rules}# The list:\n{hosts}"
 
 
 def _assignment(variable: EnvVar) -> str:

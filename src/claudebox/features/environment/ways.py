@@ -31,7 +31,7 @@ from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
 from claudebox.mounts import find_holder
 from claudebox.paths import is_inside
 from claudebox.settings import EnvWish
-from claudebox.settings.table import ENV, FULL, HOST_PORTS, NAMES, NETWORK, NO_NETWORK
+from claudebox.settings.table import ALLOWLIST, ENV, FULL, HOST_PORTS, NETWORK, NO_NETWORK
 
 GATEWAY = Origin.of_rule("gateway", REASONS[BASE_URL])
 PROXIES = Origin.of_rule("proxy", REASONS["HTTPS_PROXY"])
@@ -191,7 +191,7 @@ class Ways:
             return "stays outside, for it is no plain address: {} passes it as it is"
         if tier == NO_NETWORK:
             return "stays outside: with --network none, no proxy can be reached"
-        if tier == NAMES:
+        if tier == ALLOWLIST:
             return "stays outside: through a proxy, a box would reach more than --allow lists"
         _, host, port = address
         is_carried = is_loopback(host) and port in {str(one.host) for one in self.facts.settings[HOST_PORTS]}

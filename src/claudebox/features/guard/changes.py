@@ -20,9 +20,8 @@ from claudebox.features.guard.git import CONFIG, DETOUR, INCLUDED, git_directori
 from claudebox.features.guard.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
 from claudebox.host import walk
 from claudebox.host.git import is_repository
-from claudebox.host.git.detours import STRANGE
+from claudebox.host.git.directory import STRANGE, Refs, common_dir
 from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
-from claudebox.host.git.refs import Refs, common_dir
 from claudebox.host.tree import Tree
 from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace

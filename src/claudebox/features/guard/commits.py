@@ -14,7 +14,7 @@ from itertools import islice
 from claudebox.features.guard.decide import within
 from claudebox.features.guard.table import DOT_GIT, why
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import LARGEST, Refs, common_dir, read_refs
+from claudebox.host.git.directory import LARGEST, Refs, common_dir, read_refs
 from claudebox.host.tree import Tree
 from claudebox.layers.introduced import record
 from claudebox.model import Plan

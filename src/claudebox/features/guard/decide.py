@@ -18,8 +18,8 @@ from claudebox.features.guard.table import DOT_GIT, GIT, IN_ROOTS, OWN, UNSEEN, 
 from claudebox.features.guard.ways import find_shadowing, find_ways
 from claudebox.features.guard.whole import WHOLE, hold_whole, outermost, walled_parts
 from claudebox.host import Host
-from claudebox.host.git.config import host_configs
-from claudebox.host.git.detours import find_detours
+from claudebox.host.git import host_configs
+from claudebox.host.git.directory import find_detours
 from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import Entry, list_directory, walk_project

@@ -11,8 +11,7 @@ import posixpath
 
 from claudebox.errors import Problem, quote
 from claudebox.features.guard.table import DOT_GIT, GIT, HEAD, OBEYED, UNSEEN
-from claudebox.host.git import config as gitconfig
-from claudebox.host.git import find_submodules, is_repository, pointed_to
+from claudebox.host.git import Pairs, find_submodules, is_repository, parse_config, pointed_to
 from claudebox.host.secrets import Opening
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry
@@ -99,7 +98,7 @@ class _Finder:
         self.account = account
         self.refuses = refuses
         self.unseen: list[Guarded] = []
-        self._pairs: dict[str, gitconfig.Pairs | None] = {}
+        self._pairs: dict[str, Pairs | None] = {}
         self._room = MOST_PARSED
 
     def text(self, path: str) -> str:
@@ -187,11 +186,11 @@ class _Finder:
         named = dict(self._parsed(f"{git_dir}/config") or ()).get("core.worktree", "")
         return normalize(posixpath.join(git_dir, named)) if named else ""
 
-    def _parsed(self, config: str) -> gitconfig.Pairs | None:
+    def _parsed(self, config: str) -> Pairs | None:
         """Parse as long as there is room: an agent can leave a thousand repositories for the next start."""
         if config not in self._pairs:
             text = self.text(config)
-            self._pairs[config] = gitconfig.parse(text) if len(text) < self._room else None
+            self._pairs[config] = parse_config(text) if len(text) < self._room else None
             self._room -= min(len(text), self._room)
         return self._pairs[config]
 

@@ -62,7 +62,7 @@ def _forgotten(state: Instance) -> Iterator[tuple[str, Picture]]:
     import ast
 
     from claudebox.features.guard.changes import Picture
-    from claudebox.host.git.refs import Refs
+    from claudebox.host.git.directory import Refs
 
     for path in [f"{state.reports}/{name}" for name in os.listdir(state.reports) if name.startswith(PICTURE)]:
         with open(path, "rb") as file:

@@ -6,9 +6,8 @@ import posixpath
 
 from claudebox.features.guard.git import checkout_of
 from claudebox.features.guard.table import CLAUDES, DOT_GIT, GIT, TOOLS, UNSEEN, WORKTREES, Reason, is_harmless, why
-from claudebox.host.git import config as gitconfig
-from claudebox.host.git import pointed_to
-from claudebox.host.git.detours import OPERATIONS, STRANGE
+from claudebox.host.git import parse_config, pointed_to
+from claudebox.host.git.directory import OPERATIONS, STRANGE
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, FILE, LINK, PRIVILEGED, UNREAD, Entry
 from claudebox.model import Guarded, Trace
@@ -140,7 +139,7 @@ def configured(tree: Tree, path: str, old: Trace | None, new: Trace) -> tuple[st
     if new.content is None:
         return ("too large to be looked at",)
     before, after = (
-        gitconfig.parse(((one and one.content) or b"").decode(errors="surrogateescape")) for one in (old, new)
+        parse_config(((one and one.content) or b"").decode(errors="surrogateescape")) for one in (old, new)
     )
     added = [pair for pair in after if pair not in before and not _is_harmless(tree, path, *pair)]
     return tuple(f"{name} = {value}" for name, value in added) or None

@@ -7,13 +7,13 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
 from claudebox.model import RO, Mount, Network, Origin, Uplink
 from claudebox.settings import Settings
-from claudebox.settings.table import FULL, HOST_PORTS, INET, NAMES, NETWORK, NO_NETWORK, PUBLISH
+from claudebox.settings.table import ALLOWLIST, FULL, HOST_PORTS, INET, NETWORK, NO_NETWORK, PUBLISH
 
 RESOLVER = Origin.of_rule("resolver", "name servers")
 MEANING = {
     FULL: "the host's network: internet, LAN, VPNs and this host's localhost",
     INET: "the internet alone: no LAN, no VPN, nothing of this host",
-    NAMES: "the hosts in a list, by name: nothing else, and no DNS for other names",
+    ALLOWLIST: "the hosts in a list, by name: nothing else, and no DNS for other names",
     NO_NETWORK: "nothing but the box's own localhost",
 }
 

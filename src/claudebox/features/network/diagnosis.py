@@ -20,7 +20,7 @@ from claudebox.process import trial
 from claudebox.process.companion import FIRST_FREE_PORT
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
 from claudebox.settings import Settings, Word
-from claudebox.settings.table import FULL, INET, NAMES, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH
 from claudebox.state.reach import reach_of
 from claudebox.view.argv import called_pasta
 from claudebox.view.explanation import (
@@ -45,7 +45,7 @@ REJECTION_PATIENCE_SECONDS = 3  # although a rejection comes at once
 def explain(question: Question) -> list[Answer]:
     plan, endpoint = question.plan, question.endpoint
     answers = [_explain_port(plan, question.port)] if question.port else []
-    if endpoint is None or (plan.network.tier == NAMES and not endpoint.is_own):
+    if endpoint is None or (plan.network.tier == ALLOWLIST and not endpoint.is_own):
         return answers
     is_local = endpoint.is_own and plan.network.tier != FULL
     answer = _explain_localhost(plan, endpoint) if is_local else _explain_endpoint(plan, endpoint)
@@ -64,7 +64,7 @@ def _explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
         return Answer(Answer.ADDRESS, endpoint.text, state, verdict, because, other_tiers(plan, *tiers))
 
     if tier == FULL:
-        less = (NAMES, NO_NETWORK) if rejected is None else (INET, NAMES, NO_NETWORK)
+        less = (ALLOWLIST, NO_NETWORK) if rejected is None else (INET, ALLOWLIST, NO_NETWORK)
         return answer(Answer.IN, "reachable", "the box reaches what this host reaches", *less)
     if uplink is not None and str(address) in (f"{PREFIX4}{BOX}", f"{PREFIX6}{BOX}"):
         return answer(Answer.IN, "reachable", "it is the box's own address")
@@ -73,7 +73,7 @@ def _explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
         return answer(Answer.OUT, "not reachable", "nothing outside of the box is reached, and no name resolved", *more)
     if address is None:
         why = "the address counts: one of the internet is reached; a private one, this host and its links are not"
-        return answer(Answer.DEPENDS, "reachable if it is on the internet", why, FULL, NAMES, NO_NETWORK)
+        return answer(Answer.DEPENDS, "reachable if it is on the internet", why, FULL, ALLOWLIST, NO_NETWORK)
     if f"nameserver {address}" in uplink.resolv_conf.splitlines():
         why = "in the box this address stands for a name server of this host, port 53 alone"
         if endpoint.port in (0, DNS):
@@ -84,7 +84,7 @@ def _explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
         return answer(Answer.OUT, "not reachable", f"{rejected[0]} is rejected ({rejected[1]})", FULL, origin=rule)
     if ("--ipv6-only" if address.version == 4 else "--ipv4-only") in uplink.options:
         return answer(Answer.OUT, "not reachable", f"this host has no default route for IPv{address.version}")
-    return answer(Answer.IN, "reachable", "it is an address of the internet", NAMES, NO_NETWORK)
+    return answer(Answer.IN, "reachable", "it is an address of the internet", ALLOWLIST, NO_NETWORK)
 
 
 def _explain_localhost(plan: Plan, endpoint: Endpoint) -> Answer:
@@ -150,7 +150,7 @@ def _said(port: Port) -> str:
 def choose_program(name: str, host: Host, settings: Settings) -> str:
     """The path of pasta or nft. Raises a Problem if there is none that can be used."""
     named = {"pasta": settings[PASTA_PATH], "nft": settings[NFT_PATH]}[name]
-    (path,) = choose_uplink(host.tree, {name: named}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+    (path,) = choose_uplink(host, {name: named}, reach_of(host))
     return called_pasta(path) if name == "pasta" else path
 
 

@@ -83,7 +83,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     if not needs_uplink(settings):
         return Contribution(network=plan_network(settings, None))
     named = {"pasta": settings[PASTA_PATH], "nft": settings[NFT_PATH]}
-    pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, facts.reach)
+    pasta, nft = choose_uplink(host, named, facts.reach)
     # What is near the host is looked up only here, for a box that must not reach it.
     uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
     return Contribution(

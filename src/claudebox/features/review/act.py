@@ -8,7 +8,7 @@ import stat
 from claudebox import files
 from claudebox.errors import Problem
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import read_head, read_refs
+from claudebox.host.git.directory import read_head, read_refs
 from claudebox.host.tree import Tree
 from claudebox.layers import store
 from claudebox.layers.changes import Baseline

@@ -14,7 +14,7 @@ from claudebox import files
 from claudebox.features.review.judge import Item
 from claudebox.features.review.show import read_in_layer, read_in_project
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import LARGEST, read_head
+from claudebox.host.git.directory import LARGEST, read_head
 from claudebox.host.tree import Tree
 from claudebox.layers import changes
 from claudebox.layers.changes import DELETED, DIRECTORY, Change, walk_below

@@ -14,7 +14,7 @@ from claudebox.features.review.judge import Item, judge, with_parents
 from claudebox.features.review.show import diff_lines, page
 from claudebox.host import read_host
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import read_refs
+from claudebox.host.git.directory import read_refs
 from claudebox.host.programs import trusted_program
 from claudebox.host.tree import Tree
 from claudebox.layers import store
@@ -258,7 +258,7 @@ def _fetch(layer: Layer) -> tuple[git.Repository | None, git.Commits] | None:
     if not found.git_dir:
         return None, git.Commits()  # the host has no repository here
     # What a project has on PATH must not run here, where no box is around it.
-    program = trusted_program(host.tree, "git", host.environ.get("PATH", os.defpath), reach_of(host))
+    program = trusted_program(host, "git", reach_of(host))
     if not program:
         say("claudebox: git is not installed here: commits stay in the layer\n")
         return None

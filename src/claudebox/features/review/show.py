@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from claudebox import files
 from claudebox.features.review.judge import Item
 from claudebox.host import read_host
-from claudebox.host.git.config import host_configs, load
+from claudebox.host.git import host_configs, load_config
 from claudebox.host.programs import trusted_path
 from claudebox.host.tree import Tree
 from claudebox.layers.changes import ADDED, CHANGED, DIRECTORY, FILE, Change
@@ -83,7 +83,7 @@ def users_program(key: str, home: str) -> str:
     """What the user's own configuration of git says, never the repository's."""
     tree, value = Tree(), ""
     for config in host_configs(dict(os.environ), home):
-        for name, said in load(tree, config, home, ""):
+        for name, said in load_config(tree, config, home, ""):
             value = said if name == key else value
     return value
 
@@ -91,7 +91,7 @@ def users_program(key: str, home: str) -> str:
 def _trusted_environment() -> dict[str, str]:
     """The user's, without entries of PATH that an agent can write: the pager would come from there."""
     host = read_host()
-    return {**host.environ, "PATH": trusted_path(host.environ.get("PATH", os.defpath), reach_of(host))}
+    return {**host.environ, "PATH": trusted_path(host, reach_of(host))}
 
 
 def page(lines: Iterable[str], home: str) -> None:

@@ -239,11 +239,11 @@ def test_strange_gateway_enters_with_its_key_or_not_at_all(desk: Desk, url: str)
 
 
 def test_gateway_that_is_not_in_the_list_of_names_is_named(desk: Desk) -> None:
-    words = ("--network", "names", "--allow", "example.org")
+    words = ("--network", "allowlist", "--allow", "example.org")
     plan = desk.plan(*words, **{BASE_URL: GATEWAY, API_KEY: KEY})
-    assert about(plan, "--network names") == ["note: claude does not reach its API: --allow gateway.example"]
+    assert about(plan, "--network allowlist") == ["note: claude does not reach its API: --allow gateway.example"]
     listed = desk.plan(*words, "--allow", "gateway.example")
-    assert about(listed, "--network names") == []
+    assert about(listed, "--network allowlist") == []
 
 
 @pytest.mark.req("SEC-01")
@@ -319,7 +319,7 @@ def test_proxy_that_may_hold_a_password_is_named_and_not_shown(desk: Desk, value
     ("value", "words", "says"),
     [
         (PROXY, ("--network", "none"), "no proxy can be reached"),
-        (PROXY, ("--network", "names", "--allow", "example.org"), "more than --allow lists"),
+        (PROXY, ("--network", "allowlist", "--allow", "example.org"), "more than --allow lists"),
         ("http://10.0.0.1:3128", ("--network", "inet"), "--network full reaches it"),
         ("http://127.0.0.1:3128", ("--network", "inet"), "--host-port 3128 reaches it"),
         ("http://[::1]:3128", ("--network", "inet"), "cannot be reached"),

@@ -17,17 +17,25 @@ from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink
 from claudebox.settings.gather import from_options, from_variables, merge
-from claudebox.settings.table import TIERS
+from claudebox.settings.table import ALLOWLIST, TIERS
 from claudebox.settings.types import LAST_PORT
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
-from hosts.machine import HOME_NETWORK
+from hosts.machine import EVERYONE, HOME_NETWORK, TREES, Machine
 
 QUICK = settings(deadline=None, max_examples=100)
 
 ports = st.integers(1, LAST_PORT)
 tiers = st.sampled_from(TIERS)
 own_tiers = st.sampled_from(["inet", "none"])
+
+
+OWN, PROFILE, PROJECTS = "~/.claudebox/config.toml", "~/.claudebox/profiles/p.toml", "~/shop/.claudebox.toml"
+
+
+def machine(root: Path, planted: str, environ: dict[str, str] | None = None) -> Machine:
+    made = Machine(root, environ=environ or {}).plant(f"{planted}\n/usr/bin/pasta*\n/usr/sbin/nft*")
+    return made.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
 
 
 def said(*words: str, **environ: str) -> Settings:
@@ -79,10 +87,53 @@ def test_misspelled_variable_is_not_hidden_by_ports() -> None:
         said("--publish", "80", CLAUDEBOX_NETWORK="internet")
 
 
+@pytest.mark.req("NAME-01")
+def test_host_that_is_allowed_alone_means_the_allowlist() -> None:
+    assert said("--allow", "a.example").network == Word(ALLOWLIST, Origin.of_option("--allow"))
+    for tier in TIERS:
+        typed, by_variable = said("--allow", "a.example", "--network", tier), Origin.of_variable("CLAUDEBOX_NETWORK")
+        assert typed.network == Word(tier, Origin.of_option("--network"))
+        assert said("--allow", "a.example", CLAUDEBOX_NETWORK=tier).network == Word(tier, by_variable)
+
+
+@pytest.mark.req("NAME-01")
+@pytest.mark.parametrize("place", [OWN, PROFILE, PROJECTS])
+def test_host_that_is_allowed_by_a_file_waits_for_that_tier(tmp_path: Path, place: str) -> None:
+    found = machine(tmp_path, f'{place}: allow = ["a.example"]')
+    profile = ("--profile", "p") if place == PROFILE else ()
+    assert found.facts(*profile).settings.network == Word("full", BY_DEFAULT)
+
+
+@pytest.mark.req("NAME-01", "FAIL-01")
+@pytest.mark.parametrize("tier", ["full", "inet", "none"])
+@pytest.mark.parametrize("place", [OWN, PROJECTS])
+def test_host_that_is_allowed_does_not_change_the_tier_of_a_file(tmp_path: Path, place: str, tier: str) -> None:
+    found = machine(tmp_path, f'{place}: network = "{tier}"')
+    with pytest.raises(Problem, match=f"--allow has no meaning with --network {tier}"):
+        found.plan("--allow", "a.example")
+
+
+@pytest.mark.req("NAME-01", "FAIL-01")
+def test_old_name_of_the_allowlist_is_refused_wherever_it_is_said(tmp_path: Path) -> None:
+    """A box with another network than the one that was asked for could reach more."""
+    old = 'network = "names"'
+    ways: tuple[tuple[str, dict[str, str], tuple[str, ...]], ...] = (
+        ("", {}, ("--network", "names")),
+        ("", {"CLAUDEBOX_NETWORK": "names"}, ()),
+        (f"{OWN}: {old}", {}, ()),
+        (f"{PROFILE}: {old}", {"CLAUDEBOX_PROFILE": "p"}, ()),
+        (f"{PROJECTS}: {old}", {}, ()),
+    )
+    for number, (planted, environ, words) in enumerate(ways):
+        with pytest.raises(Problem, match="`names` is not a value of") as raised:
+            machine(tmp_path / str(number), planted, environ).plan(*words)
+        assert raised.value.hint == "it is called `allowlist` now"
+
+
 @pytest.mark.req("NET-03")
 def test_only_inet_and_ports_need_an_uplink() -> None:
     assert [needs_uplink(said("--network", tier)) for tier in TIERS] == [False, True, False, False]
-    assert not needs_uplink(said("--network", "names", "--publish", "80"))
+    assert not needs_uplink(said("--network", "allowlist", "--publish", "80"))
     assert needs_uplink(said("--network", "none", "--publish", "80"))
     assert needs_uplink(said("--network", "none", "--host-port", "80"))
 

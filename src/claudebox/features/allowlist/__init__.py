@@ -1,0 +1,66 @@
+"""Tier `allowlist`: the box reaches the hosts in a list, by name."""
+
+from __future__ import annotations
+
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import Launch, Plan
+from claudebox.settings.table import ALLOWLIST as CHOSEN
+from claudebox.settings.table import NETWORK, OFF, REACH, Setting
+from claudebox.settings.types import HOSTS, Choice, List, Text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.model import Deed
+    from claudebox.process.companion import Companion
+
+
+ALLOW = Setting(
+    *("allow", REACH),
+    "reach this host, and only what is listed; *.HOST: those below it; @NAME: a group; implies --network allowlist",
+    List(Text(HOSTS)),
+    usage="HOST[:PORT]",
+    help_in_files="with network allowlist: a host to reach; *.HOST: those below it; @NAME: a group",
+    implies=(NETWORK.key, CHOSEN),
+    is_daily=True,
+)
+ASK = Setting(
+    *("ask", REACH, "with --network allowlist: ask about a host while the box runs: off (default) or desktop"),
+    Choice("desktop", OFF, default=OFF),
+)
+
+
+class AllowlistFeature(Feature):
+    settings = (ALLOW, ASK)
+
+    def applies(self, facts: Facts) -> bool:
+        settings = facts.settings
+        return settings[NETWORK].text == CHOSEN or bool(settings[ALLOW] or settings[ASK].text != OFF)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.allowlist import rules
+
+        return rules.decide(facts)
+
+    def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
+        from claudebox.features.allowlist import rules
+
+        return rules.complete(plan)
+
+    def beside(self, launch: Launch) -> Companion:
+        from claudebox.features.allowlist import act
+
+        return act.beside(launch)
+
+    def inside(self, launch: Launch, life: int, others_end: int) -> None:
+        from claudebox.features.allowlist import act
+
+        act.inside(launch, life, others_end)
+
+    def after(self, launch: Launch) -> Deed:
+        from claudebox.features.allowlist import act
+
+        return act.after(launch)
+
+
+ALLOWLIST = AllowlistFeature()

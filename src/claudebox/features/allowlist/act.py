@@ -1,0 +1,236 @@
+"""Connects a box on tier `allowlist`: a process that knows the list starts beside it, and its network is made inside.
+
+The process stays on the host's network. The child that becomes bwrap enters a network without any way out: it has one
+loopback device, on which every address of the world is local. So what a program sends arrives there again, at
+listeners that the child makes and hands over to the process outside. nft leads every TCP connection to one of them,
+whatever its port. Without these rules nothing would be reached: they are a convenience and not the fence.
+
+Until the listeners are served, what the box opens waits in the kernel. If the process ends, its sockets do, and the
+parent ends the box. With --publish, the ports of the host are opened here, and a process in the box's network carries
+on what arrives.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+
+from claudebox.errors import Problem
+from claudebox.features.allowlist.rules import BOX
+from claudebox.model import Allowlist, Launch
+from claudebox.process.companion import (
+    Companion,
+    filter_problem,
+    load_ruleset,
+    open_port,
+    start_beside,
+    start_carrier,
+    watch_own_end,
+)
+from claudebox.process.isolation import advice, enter_network_namespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.model import Deed
+
+# What the child hands over: a word that says what a descriptor is for, with the descriptor. A port may follow the word.
+DATAGRAMS = "datagrams"  # queries over UDP
+LOOKUPS = "lookups"  # queries over TCP
+CONNECTIONS = "connections"
+HOST_PORT = "host-port"
+LIFE = "life"  # the end of a pipe by which the box lives. It comes last.
+# What comes back: memory in which the process outside says what it refused, for people to read.
+MEMORY = 8192
+END = b"\0"
+
+# From linux/netlink.h, rtnetlink.h and if_addr.h.
+NEW_LINK, NEW_ADDRESS, NEW_ROUTE = 16, 20, 24
+REQUEST, ACKNOWLEDGE, CREATE, ONLY_NEW = 1, 4, 0x400, 0x200
+HEADER = struct.Struct("=IHHII")
+IS_UP = 1
+IFA_ADDRESS, IFA_LOCAL = 1, 2
+RTA_OUTPUT, RTA_PREFERRED_SOURCE = 4, 7
+LOCAL_TABLE, BY_ADMINISTRATOR, SCOPE_HOST, SCOPE_UNIVERSE, IS_LOCAL = 255, 4, 254, 0, 2
+
+FAMILIES = ((socket.AF_INET, "0.0.0.0", "127.0.0.1"), (socket.AF_INET6, "::", "::1"))  # noqa: S104  (of the box alone)
+BACKLOG = 1024
+DNS_PORT = 53
+PACKET_INFO = 8  # IP_PKTINFO: tells to which address a datagram was sent
+FREE_BIND = 78  # IPV6_FREEBIND: IPv6 believes in local addresses, but not in local routes
+ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, and IP6T_SO_ORIGINAL_DST
+
+# Nobody may ping: an answer would come from the box itself. A single local route takes all of IPv6.
+KERNEL_SETTINGS = (("ipv6/conf/default/accept_dad", "0"), ("ipv4/ping_group_range", "1 0"))
+
+Made = list[tuple[str, socket.socket]]
+
+
+def beside(launch: Launch) -> Companion:
+    """Start the process outside. The launch gets what `inside` and `after` need: the socket that leads to it, the ports
+    of this host that were opened, and the memory in which it says what it refused."""
+    from mmap import mmap
+
+    end = watch_own_end("for --network allowlist", "--network inet, or --network none")
+    listeners = tuple(map(open_port, launch.plan.network.published))
+    ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    allowlist = launch.get(Allowlist).replace(refused=mmap(-1, MEMORY))
+
+    def serve(report: int) -> None:
+        from claudebox.servers.allowlist import run
+
+        run(allowlist, theirs, end, report)
+
+    life = start_beside(serve, (theirs, end))
+    launch.keep(allowlist.replace(channel=ours, listeners=listeners))
+    return Companion(life, ended)
+
+
+def ended() -> Problem:
+    return Problem("the process that knows the box's allowlist was ended, and the box with it", "start it again")
+
+
+def inside(launch: Launch, life: int, others_end: int) -> None:
+    """Make the box's network, and hand its sockets over: with them goes the end of the pipe that the box lives by."""
+    allowlist, network = launch.get(Allowlist), launch.plan.network
+    os.close(life)
+    made = make_network(allowlist.nft, tuple(port.host for port in network.host_ports))
+    channel = socket.socket(fileno=allowlist.channel)
+    try:
+        for words, own in (*((words, own.fileno()) for words, own in made), (LIFE, others_end)):
+            socket.send_fds(channel, [words.encode()], [own])
+    except OSError:
+        raise ended() from None
+    channel.close()
+    os.close(others_end)
+    boxes = [port.box for port in network.published]
+    start_carrier(list(zip(allowlist.listeners, boxes, strict=True)))
+
+
+def after(launch: Launch) -> Deed:
+    """Return what says, when the box has ended, which hosts were refused. With `--quiet` only the journal has them."""
+    allowlist = launch.get(Allowlist)
+
+    def report(_: bool) -> None:
+        text = bytes(allowlist.refused or b"").partition(END)[0].decode(errors="replace")
+        if text and not launch.is_quiet:
+            from claudebox.terminal import say
+
+            say(text)
+
+    return report
+
+
+# The box's network
+
+
+def make_network(nft: str, host_ports: tuple[int, ...]) -> Made:
+    """Enter a new network namespace and make its sockets. Returns each with the words that say what it is for."""
+    enter_network_namespace(KERNEL_SETTINGS)
+    try:
+        has_ipv6 = _make_everything_local()
+        made, port = _make_sockets(host_ports, has_ipv6)
+    except OSError as error:
+        raise Problem(f"the box's network cannot be made: {error.strerror}", *advice()) from None
+    refusal = load_ruleset(nft, ruleset(port))
+    if refusal:
+        raise filter_problem(refusal)
+    return made
+
+
+def _make_everything_local() -> bool:
+    """Whether there is IPv6, too. The address is one that is not on the loopback network: without one, the C library
+    would not ask for addresses of the internet. And without a preferred source, it would equal the destination."""
+    device = socket.if_nametoindex("lo")
+    own = socket.inet_aton(BOX)
+    address = struct.pack("=BBBBI", socket.AF_INET, 32, 0, 0, device)
+    output = _attribute(RTA_OUTPUT, struct.pack("=I", device))
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as kernel:
+        _ask(kernel, NEW_LINK, 0, struct.pack("=BBHiII", 0, 0, 0, device, IS_UP, IS_UP))
+        _ask(kernel, NEW_ADDRESS, CREATE, address + _attribute(IFA_LOCAL, own) + _attribute(IFA_ADDRESS, own))
+        route = _default_route(socket.AF_INET, SCOPE_HOST)
+        _ask(kernel, NEW_ROUTE, CREATE, route + output + _attribute(RTA_PREFERRED_SOURCE, own))
+        try:
+            _ask(kernel, NEW_ROUTE, CREATE, _default_route(socket.AF_INET6, SCOPE_UNIVERSE) + output)
+        except OSError:
+            return False
+    return os.path.exists("/proc/net/if_inet6")
+
+
+def _default_route(family: int, scope: int) -> bytes:
+    return struct.pack("=BBBBBBBBI", family, 0, 0, 0, LOCAL_TABLE, BY_ADMINISTRATOR, scope, IS_LOCAL, 0)
+
+
+def _attribute(kind: int, data: bytes) -> bytes:
+    return struct.pack("=HH", 4 + len(data), kind) + data
+
+
+def _ask(kernel: socket.socket, kind: int, flags: int, body: bytes) -> None:
+    """Send a request, and wait for its answer. Raises what the kernel has against it."""
+    flags |= REQUEST | ACKNOWLEDGE | (ONLY_NEW if flags & CREATE else 0)
+    kernel.send(HEADER.pack(HEADER.size + len(body), kind, flags, 1, 0) + body)
+    (code,) = struct.unpack_from("=i", kernel.recv(4096), HEADER.size)
+    if code:
+        raise OSError(-code, os.strerror(-code))
+
+
+def _make_sockets(host_ports: tuple[int, ...], has_ipv6: bool) -> tuple[Made, int]:
+    """The sockets, and the port of the listener to which everything is led."""
+    made = [(f"{HOST_PORT} {number}", _listener("127.0.0.1", number)) for number in host_ports]
+    port = 0
+    for family, everywhere, loopback in FAMILIES[: 1 + has_ipv6]:
+        connections = _listener(loopback, port)
+        port = connections.getsockname()[1]
+        made += [
+            (DATAGRAMS, _datagrams(family, everywhere)),
+            (LOOKUPS, _listener(everywhere, DNS_PORT)),
+            (CONNECTIONS, connections),
+        ]
+    return made, port
+
+
+def _listener(address: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    return socket.create_server((address, port), family=family, backlog=BACKLOG)
+
+
+def _datagrams(family: int, address: str) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_DGRAM)
+    if family == socket.AF_INET6:
+        for option in (socket.IPV6_V6ONLY, socket.IPV6_RECVPKTINFO, FREE_BIND):
+            made.setsockopt(socket.IPPROTO_IPV6, option, 1)
+    else:
+        made.setsockopt(socket.IPPROTO_IP, PACKET_INFO, 1)
+    made.bind((address, DNS_PORT))
+    return made
+
+
+def ruleset(port: int | str) -> str:
+    """Rules that lead every TCP connection to this port of the box, and refuse what nobody would answer."""
+    return f"""\
+table inet claudebox {{
+	chain connections {{
+		type nat hook output priority -100
+		ip daddr {{ 127.0.0.0/8, {BOX} }} accept
+		ip6 daddr ::1 accept
+		tcp dport {DNS_PORT} accept
+		meta l4proto tcp redirect to :{port}
+	}}
+	chain datagrams {{
+		type filter hook output priority 0
+		ip daddr {{ 127.0.0.0/8, {BOX} }} accept
+		ip6 daddr ::1 accept
+		udp dport {DNS_PORT} accept
+		meta l4proto {{ udp, udplite, icmp }} reject with icmpx type admin-prohibited
+	}}
+}}
+"""
+
+
+def original_destination(client: socket.socket) -> tuple[bytes, int]:
+    """Where a program of the box wanted to connect to, before nft led it here: the packed address, and the port."""
+    if client.family == socket.AF_INET6:
+        raw = client.getsockopt(socket.IPPROTO_IPV6, ORIGINAL_DESTINATION, 28)
+        return raw[8:24], int.from_bytes(raw[2:4], "big")
+    raw = client.getsockopt(socket.IPPROTO_IP, ORIGINAL_DESTINATION, 16)
+    return raw[4:8], int.from_bytes(raw[2:4], "big")

@@ -1,0 +1,198 @@
+"""`--explain`, `--check` and `--network-log` about tier `allowlist`.
+
+They tell whether a box reaches a host, for which nothing is looked up or sent; whether there can be such a network, for
+which one is made; and what boxes have reached.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from claudebox.errors import Problem
+from claudebox.features.allowlist.act import CONNECTIONS, make_network, original_destination
+from claudebox.features.allowlist.rules import (
+    GROUPS,
+    HostList,
+    as_option,
+    can_be_listed,
+    is_address,
+    private_range,
+    with_port,
+)
+from claudebox.host import Host, read_host
+from claudebox.host.programs import choose_uplink
+from claudebox.model import Allowed, Allowlist, Plan
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
+from claudebox.settings import Settings
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH
+from claudebox.settings.words import Request
+from claudebox.state import find_state
+from claudebox.state.journal import read_journal
+from claudebox.state.reach import find_own_repository, reach_of
+from claudebox.terminal import show
+from claudebox.text import bytes_text, escape
+from claudebox.view.as_json import dump
+from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
+
+NAME = "network allowlist"
+MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
+ADDRESSES = (("198.51.100.1", 443), ("2001:db8::1", 9))
+PATIENCE_SECONDS = 3
+NOTHING = "No box of this project has been started with --network allowlist.\n"
+WIDTHS = (14, 7, 6, 8)  # columns of --network-log for the time, the verdict, and the bytes each way
+VERDICTS = ("allowed", "refused", "failed")
+PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
+
+
+def explain(question: Question) -> list[Answer]:
+    """What the list says about a host, and about a port of it, if one is named."""
+    plan, allowlist, endpoint = question.plan, question.plan.get(Allowlist), question.endpoint
+    if allowlist is None or endpoint is None or endpoint.is_own:
+        return []
+    host, port = str(endpoint.address or endpoint.host), endpoint.port
+    rows = HostList(allowlist.allowed).rows_for(host)
+    fitting = [row for row in rows if not port or not row.ports or port in row.ports]
+
+    def answer(state: str, verdict: str, why: list[Because], changes: list[Change]) -> list[Answer]:
+        return [Answer(Answer.ADDRESS, endpoint.text, state, verdict, [*why, because_of_tier(plan)], changes)]
+
+    if not rows:
+        return answer(Answer.OUT, "not reachable", *_not_listed(plan, allowlist, host, port))
+    if not fitting:
+        why = Because(f"of {host}, the list has {_all_ports(rows)}", rows[0].origin)
+        add = Change("adds this port", ("--allow", with_port(host, port)))
+        return answer(Answer.OUT, "not reachable", [why], [add])
+    because = [Because(_listed(row), row.origin) for row in fitting]
+    changes = undo(fitting[0].origin, fitting[0].group or fitting[0].host)
+    if is_address(host):
+        return answer(Answer.IN, "reachable", because, changes)
+    verdict = "reachable" if port else f"reachable: {_all_ports(fitting)}"
+    return answer(Answer.DEPENDS, verdict, [*because, Because(PRIVATE_TOO)], changes)
+
+
+def _not_listed(plan: Plan, allowlist: Allowlist, host: str, port: int) -> tuple[list[Because], list[Change]]:
+    why = Because("it is not in the list" if allowlist.allowed else "the list is empty")
+    if (private := private_range(host, allowlist.near)) is not None:
+        never = Because(f"it could not be: {private[0]} is not on the internet ({private[1]})")
+        return [why, never], other_tiers(plan, FULL)
+    add = [Change("adds it to the list", ("--allow", as_option(host, port)))] if can_be_listed(host) else []
+    return [why], [*add, *other_tiers(plan, INET)]
+
+
+def _listed(row: Allowed) -> str:
+    """Which row it is, and why it is there."""
+    group = f" in {row.group} ({row.reason})" if row.group else ""
+    return f"the list has {row.host}{group}, {_ports(row)}, by {row.origin.shown}"
+
+
+def _all_ports(rows: list[Allowed]) -> str:
+    return ", ".join(dict.fromkeys(map(_ports, rows)))
+
+
+def _ports(row: Allowed) -> str:
+    return f"port {', '.join(map(str, row.ports))}" if row.ports else "every port"
+
+
+# Whether there can be such a network
+
+
+def check(host: Host, settings: Settings) -> list[CheckRow]:
+    """A row about tier `allowlist`, which is a failure only if the user's settings need it."""
+    lacking = FAIL if settings[NETWORK].text == ALLOWLIST else NOTE
+    try:
+        (nft,) = choose_uplink(host, {"nft": settings[NFT_PATH]}, reach_of(host))
+    except Problem:
+        return [CheckRow(lacking, NAME, "not tried: it needs nft")]
+    try:
+        lost = run_in_namespaces(lambda: _lost_addresses(nft))
+    except Problem as problem:
+        is_filters = "filter cannot be loaded" in problem.message
+        why = "the kernel needs nf_tables with connection tracking, redirection and reject" if is_filters else ""
+        return [CheckRow(lacking, NAME, problem.message, why, (MODULES,) if is_filters else ())]
+    if lost:
+        why = "connections of the box would be refused; nothing leaves it"
+        return [CheckRow(lacking, NAME, f"nft did not lead here: {' and '.join(lost)}", why)]
+    return [CheckRow(OK, NAME, "nft led a connection to where the list is known, with its address")]
+
+
+def _lost_addresses(nft: str) -> list[str]:
+    """Make such a network around this process. Returns the addresses to which a connection does not arrive here."""
+    listeners = [own for words, own in make_network(nft, ()) if words == CONNECTIONS]
+    tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
+    return [address for (address, port), own in tried if not _arrives(own, address, port)]
+
+
+def _arrives(listener: socket.socket, address: str, port: int) -> bool:
+    """Whether a connection to this address arrives here, and is known for what it is."""
+    listener.settimeout(PATIENCE_SECONDS)
+    try:
+        with socket.create_connection((address, port), PATIENCE_SECONDS):
+            packed, seen = original_destination(listener.accept()[0])
+    except OSError:
+        return False
+    return (socket.inet_ntop(listener.family, packed), seen) == (address, port)
+
+
+# What boxes have reached
+
+
+def show_network_log(request: Request) -> int:
+    """What the boxes of this project reached by name, what was refused, and what would allow it."""
+    host = read_host()
+    root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
+    entries = read_journal(find_state(host).instance(root).network_journal)
+    if request.suggest:
+        show(suggestion(entries))
+    else:
+        show(dump({"network_log": entries}) if request.json else log_text(entries))
+    return 0
+
+
+def log_text(entries: list[dict[str, object]]) -> str:
+    if not entries:
+        return NOTHING
+    head = _row(("time (UTC)", "", "sent", "received", "host"))
+    return "\n".join([head, *map(_line, entries)]) + "\n"
+
+
+def _line(entry: dict[str, object]) -> str:
+    time, verdict = str(entry.get("time", ""))[5:19].replace("T", " "), str(entry.get("verdict", ""))
+    port = f":{entry['port']}" if entry.get("port") else ""
+    why = f" ({entry['why']})" if entry.get("why") and verdict != "refused" else ""
+    sizes = (entry.get(name) for name in ("sent", "received"))
+    amounts = (bytes_text(size) if isinstance(size, int) else "" for size in sizes)
+    return _row((time, verdict, *amounts, f"{entry.get('name', '')}{port}{why}".strip()))
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    """The cells in columns. The last one is as long as it is: a host is copied as a whole."""
+    *short, last = map(escape, cells)
+    return "  ".join([*(cell.rjust(width) for cell, width in zip(short, WIDTHS, strict=True)), last])
+
+
+def suggestion(entries: list[dict[str, object]]) -> str:
+    """Settings that allow what boxes reached, and what they were refused, to be looked at before they are used."""
+    uses: dict[str, dict[str, int]] = {}
+    for entry in entries:
+        wish, verdict = _wish(entry), str(entry.get("verdict", ""))
+        if wish and verdict in VERDICTS:
+            uses.setdefault(wish, dict.fromkeys(VERDICTS, 0))[verdict] += 1
+    if not uses:
+        return NOTHING
+    width = max(map(len, uses)) + 4
+    rows = ["  " + f'"{wish}",'.ljust(width) + f"# {_why(wish, uses[wish])}" for wish in sorted(uses)]
+    return "\n".join([f'network = "{ALLOWLIST}"', "allow = [", *rows, "]"]) + "\n"
+
+
+def _wish(entry: dict[str, object]) -> str:
+    """What `allow` would have to say, or "" if nothing would help: an address is not on the internet, for instance."""
+    name, port = str(entry.get("name", "")), entry.get("port")
+    try:
+        return as_option(name, port if isinstance(port, int) else 0) if can_be_listed(name) else ""
+    except ValueError:
+        return ""  # somebody has written into the journal
+
+
+def _why(wish: str, counts: dict[str, int]) -> str:
+    groups = [f"in @{group}" for group, rows in GROUPS.items() if any(text == wish for text, _ in rows)]
+    return ", ".join([*(f"{verdict} {times}" for verdict, times in counts.items() if times), *groups])

@@ -1,0 +1,174 @@
+"""Remembers what the box reached and what it was refused: in the journal, and for the line at the end.
+
+With `--ask desktop`, it also asks the user whether a host that was refused may be reached, while the box runs. Nothing
+of that appears in the box, and the box cannot answer: the bus is that of the user's session, at the place where systemd
+puts it, whatever variables say. The host was refused already; a yes counts for the next try, and for this run.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable
+from mmap import mmap
+
+from claudebox.features.allowlist.act import END
+from claudebox.features.allowlist.rules import WEB, HostList, is_name, with_port
+from claudebox.model import Allowed, Origin
+from claudebox.servers.allowlist.dns import AAAA, A
+from claudebox.servers.allowlist.greeting import Refusal
+from claudebox.state import journal
+from claudebox.text import escape, fill
+
+MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
+MOST_REFUSALS = 500
+NO_MORE_REFUSALS = f"after {MOST_REFUSALS} refusals, more of this box are not noted"
+MOST_NAMES = 24  # that the line at the end knows
+MOST_SHOWN = 6
+OTHER = 0  # for every kind of DNS but A and AAAA: there are 65536, and the box chooses
+NOISE = (".arpa", ".local", ".localhost", ".internal", ".lan", ".home")  # programs ask for these on their own
+
+MOST_QUESTIONS = 12  # of one box, each about another host: nobody reads more, and an agent could nag
+SECONDS = 60  # then it counts as a no
+YES = "allow"
+BY_USER = Origin.of_rule("asked", "the user said yes on the desktop")
+
+
+class Notes:
+    """What happened so far. Only one thread writes here."""
+
+    def __init__(self, path: str, memory: mmap | None, asker: Asker | None = None) -> None:
+        self.path = path
+        self.memory = memory
+        self.asker = asker
+        self.lines = 0
+        self.refusals = 0
+        self.refused: dict[str, int] = {}
+        self.would_help: set[str] = set()  # those that a longer list would allow
+        self.looked_up: dict[str, Counter[int]] = {}  # how often each kind of address was asked for
+        self.stopped: set[str] = set()  # why the journal is not complete
+
+    def carried(self, name: str, port: int, sent: int, received: int, milliseconds: int) -> None:
+        self._note(name=name, port=port, verdict="allowed", sent=sent, received=received, ms=milliseconds)
+
+    def not_made(self, name: str, port: int, refusal: Refusal) -> None:
+        """Note a connection that was refused, or that the list allows and that could not be made."""
+        if not refusal.alert:
+            self._note(name=name, port=port, verdict="failed", why=refusal.text)
+            return
+        self._note_refusal(name, port, refusal.text)
+        shown = with_port(name, port)
+        self._count(shown, self.refused.get(shown, 0) + 1, is_lists=refusal.is_lists)
+        if self.asker is not None and refusal.is_lists:
+            self.asker.about(name, port)
+
+    def refused_lookup(self, name: str, kind: int) -> None:
+        """Note a name that is not in the list. A look-up asks for several kinds of address, and counts once."""
+        if not is_name(name) or name.endswith(NOISE):
+            return
+        if name not in self.looked_up:
+            if len(self.looked_up) >= MOST_REFUSALS:
+                self._say_once(NO_MORE_REFUSALS)
+                return
+            self.looked_up[name] = Counter((OTHER,))
+            self._note_refusal(name, 0, "not in the list")
+        times = self.looked_up[name]
+        if kind in (A, AAAA):
+            times[kind] += 1
+        self._count(name, max(times.values()), is_lists=True)
+        if self.asker is not None:
+            self.asker.about(name, 0)
+
+    def _note_refusal(self, name: str, port: int, why: str) -> None:
+        self.refusals += 1
+        if self.refusals <= MOST_REFUSALS:
+            self._note(name=name, port=port, verdict="refused", why=why)
+        else:
+            self._say_once(NO_MORE_REFUSALS)
+
+    def _count(self, shown: str, times: int, *, is_lists: bool) -> None:
+        """Show the parent how often something was refused. It reads when the box has ended."""
+        if shown not in self.refused and len(self.refused) >= MOST_NAMES:
+            return
+        self.refused[shown] = times
+        if is_lists:
+            self.would_help.add(shown)
+        if self.memory is not None:
+            text = refused_text(self.refused, self.would_help).encode() + END
+            self.memory[: len(text)] = text
+
+    def _note(self, **fields: str | int) -> None:
+        self.lines += 1
+        if self.path and self.lines <= MOST_LINES:
+            journal.note(self.path, **fields)
+        else:
+            self._say_once(f"after {MOST_LINES} lines, nothing more of this box is noted")
+
+    def _say_once(self, why: str) -> None:
+        """Say in the journal that it is not complete."""
+        if self.path and why not in self.stopped:
+            self.stopped.add(why)
+            journal.note(self.path, name="", port=0, verdict="stopped", why=why)
+
+
+def refused_text(refused: dict[str, int], would_help: set[str]) -> str:
+    """What was refused and how often, and what would allow it."""
+    shown = sorted(((times, escape(host), host in would_help) for host, times in refused.items()), reverse=True)
+    del shown[MOST_SHOWN:]
+    hosts = ", ".join(host if times == 1 else f"{host} ({times} times)" for times, host, _ in shown)
+    more = f", and {len(refused) - len(shown)} more (--network-log)" if len(refused) > len(shown) else ""
+    lines = fill(f"claudebox: refused by --network allowlist: {hosts}{more}".split(), 0, break_words=False)
+    options = " ".join(f"--allow {host}" for _, host, helps in shown if helps)
+    if options:
+        lines.append(f"  to allow: {options}")  # to be pasted: it stays on one line, however long it is
+    return "\n".join(lines) + "\n"
+
+
+class Asker:
+    """Asks the user, one question at a time, about each host once."""
+
+    def __init__(self, program: str, hosts: HostList, ask: Callable[[str], bool] | None = None) -> None:
+        self.program = program
+        self.hosts = hosts
+        self.ask = ask or self._notify
+        self.asked: set[tuple[str, int]] = set()
+        self.waiting: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+
+    def about(self, host: str, port: int) -> None:
+        """Ask about a host that was refused; port 0 means that it was looked up, and nothing more is known."""
+        wish = (host, port)
+        if wish in self.asked or len(self.asked) >= MOST_QUESTIONS:
+            return
+        if not self.asked:
+            threading.Thread(target=self._work, daemon=True).start()
+        self.asked.add(wish)
+        self.waiting.put(wish)
+
+    def _work(self) -> None:
+        while True:
+            self.answer(*self.waiting.get())
+
+    def answer(self, host: str, port: int) -> None:
+        if self.ask(with_port(host, port) if port else host):
+            self.hosts.allow(Allowed(host, (port,) if port else WEB, BY_USER))
+
+    def _notify(self, host: str) -> bool:
+        import subprocess
+
+        bus = f"unix:path=/run/user/{os.getuid()}/bus"
+        words = ("--app-name=claudebox", f"--expire-time={SECONDS * 1000}", f"--action={YES}=Allow for this run")
+        text = (f"A box wants to reach {host}", "It was refused: not in the list of this box.")
+        try:
+            done = subprocess.run(
+                [self.program, *words, "--action=no=No", *text],
+                env={"DBUS_SESSION_BUS_ADDRESS": bus, "LC_ALL": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=SECONDS + 5,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0 and done.stdout.strip() == YES.encode()
