@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.commands import check
-from claudebox.settings.words import parse
+from saying import parse
 
 
 @pytest.mark.req("FAIL-01")

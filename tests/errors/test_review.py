@@ -15,8 +15,8 @@ from claudebox.layers.landing import land
 from claudebox.layers.recovery import recover
 from claudebox.layers.store import Layer
 from claudebox.model import BY_DEFAULT, Covered, Origin, Review
-from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
+from saying import parse
 from unit.layers.world import World, make_world
 
 NOWHERE = Layer("3", "/nonexistent/3", "/home/alice/shop", "", Baseline(0, {}))

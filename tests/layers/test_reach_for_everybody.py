@@ -15,11 +15,10 @@ from claudebox.features.wishes import wished_mounts
 from claudebox.host import Host
 from claudebox.host.programs import choose_bwrap, choose_uplink
 from claudebox.model import RO, Origin
-from claudebox.settings.gather import gather
-from claudebox.settings.values import MountWish, Word
-from claudebox.settings.words import parse
+from claudebox.settings import MountWish, Word
 from claudebox.state.reach import host_certificates, reach_of
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import gather, parse
 
 HOME = "/home/alice"
 CERTIFICATES = "-----BEGIN CERTIFICATE-----\\nx\\n-----END CERTIFICATE-----\\n"

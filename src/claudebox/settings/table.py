@@ -98,10 +98,10 @@ class Setting(Record, Generic[T_co]):
 
 
 class Table:
-    """All settings, and each by what people call it."""
+    """All settings, by what they are about, and each by what people call it."""
 
     def __init__(self, settings: tuple[Setting[object], ...]) -> None:
-        self.settings = settings
+        self.settings = settings = tuple(one for group in GROUPS for one in settings if one.group == group)
         self.by_name = {one.name: one for one in settings}
         self.by_key = {one.key: one for one in settings if one.key}
         self.by_variable = {one.variable: one for one in settings if one.variable}

@@ -14,7 +14,7 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin, Ways
 from claudebox.mounts import arrange, pin_directories
-from claudebox.settings.values import Word
+from claudebox.settings import Word
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 P = "/home/alice/shop"

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.agreement import agreement, find_news
+from claudebox.features.nix import PACKAGES
 from claudebox.features.nix.packages import (
     FORM,
     find_meaning,
@@ -22,13 +23,12 @@ from claudebox.features.nix.packages import (
 from claudebox.features.nix.references import is_store_path
 from claudebox.model import Finding, Package, Packages
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.values import Settings, Word
-from claudebox.settings.words import parse
+from claudebox.settings import Settings, Word
 from claudebox.state import State, memory
 from claudebox.text import Style
 from claudebox.view.audit import news_text
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import gather, parse
 from unit.nix_machine import GLIBC, HASH, HELLO, HOME, SAID, make_machine, planned
 
 pytestmark = pytest.mark.req("EXT-04")
@@ -105,7 +105,7 @@ def test_unresolved_package_is_noted_and_not_on_the_path(machine: Machine) -> No
 def test_failed_package_is_left_out_with_its_reason(machine: Machine) -> None:
     keep(machine)
     host, request = machine.host(), parse(["--run", "x"])
-    settings = Settings(packages=(Word("hello", SAID), Word("nosuch", SAID)))
+    settings = Settings().having(PACKAGES, (Word("hello", SAID), Word("nosuch", SAID)))
     left = give_up(settings, {"nixpkgs#nosuch": "it is not there"})
     plan = make_plan(host, request, left)
     assert [package.reference for package in plan.packages] == ["nixpkgs#hello"]

@@ -20,13 +20,13 @@ from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, M
 from claudebox.layers.machine import Ground, find_doubt, refusal
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
-from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.text import Style
 from claudebox.view.audit import audit
 from claudebox.view.review import landed_text
 from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import parse
 from unit.layers.world import make_world
 
 pytestmark = pytest.mark.req("LAND-01")
