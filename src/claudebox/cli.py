@@ -23,7 +23,7 @@ MODES = {
     "dry_run": ("commands.show", "show_dry_run"),
     "explain": ("commands.show", "show_explanation"),
     PROFILES: ("commands.show", "show_profiles"),
-    "instances": ("commands.instances", "tend_instances"),
+    "instances": ("commands.kept", "tend_instances"),
     "review": ("reviewing", "tend_layers"),
     "report": ("features.guard.kept", "show_report"),
     "auth_log": ("features.broker.log", "show_auth_log"),
@@ -33,7 +33,7 @@ MODES = {
     "version": ("commands.check", "show_versions"),
     "help": ("view.help", "show_help"),
     "prove": ("commands.prove", "prove"),
-    "uninstall": ("commands.uninstall", "uninstall"),
+    "uninstall": ("commands.kept", "uninstall"),
     "demo": ("commands.demo", "run_demo"),
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.commands.instances import measure
+from claudebox.commands.kept import measure
 from claudebox.errors import Declined, Problem
 from claudebox.features.limits import CPU, MEMORY, PIDS
 from claudebox.features.nix import PACKAGES

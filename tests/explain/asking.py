@@ -9,7 +9,7 @@ from claudebox.host import Host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
 from claudebox.settings import Settings
-from claudebox.view.explanation import Answer, Explanation
+from claudebox.view.explanation import Answer
 from saying import gather, parse
 
 
@@ -21,12 +21,12 @@ class Asked:
     settings: Settings
     plan: Plan
 
-    def explain(self, thing: str) -> Explanation:
+    def explain(self, thing: str) -> list[Answer]:
         return explain(self.plan, self.host, self.settings, thing)
 
     def answer(self, thing: str) -> Answer:
         """For what can be one kind of thing only."""
-        (answer,) = self.explain(thing).answers
+        (answer,) = self.explain(thing)
         return answer
 
 

@@ -27,7 +27,22 @@ ABOVE = {
     "launch": {"plan", "start", "explain", "cli", "settings"},
     "layers": {"plan", "launch", "start", "explain", "cli", "features", "view", "settings"},
     "settings": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process"},
-    "host": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process", "settings", "state"},
+    "process": {"plan", "launch", "start", "cli", "features", "view", "facts", "settings", "servers"},
+    "state": {"plan", "launch", "start", "cli", "features", "view", "facts", "settings", "servers", "process"},
+    "host": {
+        "plan",
+        "launch",
+        "start",
+        "explain",
+        "cli",
+        "features",
+        "view",
+        "facts",
+        "process",
+        "settings",
+        "state",
+        "files",
+    },
 }
 READING = {
     *("lstat", "stat", "readlink", "listdir", "scandir", "getxattr", "fstat", "open", "read", "close", "stat_result"),

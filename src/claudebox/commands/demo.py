@@ -6,7 +6,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from typing import Any
 
@@ -18,7 +17,7 @@ from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings.words import Request
 from claudebox.state.reach import reach_of
-from claudebox.terminal import output_style
+from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, DIM, GREEN, RED, escape
 
 TITLE = 30
@@ -182,17 +181,8 @@ def _show_step(stage: Stage, step: DemoStep, result: str) -> None:
     shown, room = escape(lines[-1]) if lines else "(nothing)", max(style.width - TITLE - 11, 1)
     # The reason for a failure is at the end of the line.
     shown = shown if len(shown) <= room else "…" + shown[1 - room :]
-    _write(f"  {step.title:<{TITLE}} {mark}  {style.paint(shown, DIM)}")
+    show(f"  {step.title:<{TITLE}} {mark}  {style.paint(shown, DIM)}\n")
 
 
 def say(text: str, colour: str = "") -> None:
-    _write(output_style().paint(escape(text), colour) if colour else escape(text))
-
-
-def _write(text: str) -> None:
-    try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has seen enough; the demo goes on to its end and cleans up.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    show(f"{output_style().paint(escape(text), colour) if colour else escape(text)}\n")

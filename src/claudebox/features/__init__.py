@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.model import Launch, Plan
+from claudebox.settings.table import Setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.process.companion import Companion
-    from claudebox.settings.table import Setting
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings import Settings
+    from claudebox.view.explanation import Answer, Question
 
 
 class Feature:
@@ -38,6 +42,16 @@ class Feature:
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         """Ask a program of the host what `plan.unknown` says, for the next plan."""
         return facts
+
+    # What it says when no box is started.
+
+    def explain(self, question: Question) -> list[Answer]:
+        """What it knows of what is asked."""
+        return []
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        """Look at what it needs of this machine."""
+        return []
 
     # What happens besides bwrap. A Step of the plan names the feature and the moment.
 

@@ -21,7 +21,7 @@ NO_LAYERS = """\
 # Only claudebox itself can keep changes until you land them. A launch does so for all of these; in this command their
 # guarded parts are read-only, and the rest is written at once: {names}
 """
-NO_BROKER = "# --auth broker: only claudebox starts the broker. After pasting, nobody answers at its socket.\n"
+NO_BROKER = "# --auth broker: only claudebox starts the broker. After pasting, nobody answers at its port.\n"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box undoes this
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
 from claudebox.commands.prove.canaries import KERNEL, Trial
-from claudebox.features.broker.server.policy import Refusal
-from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.features.guard.changes import Leftover
 from claudebox.features.review.judge import Item
 from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.model import Trace
+from claudebox.servers.broker.policy import Refusal
+from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.text import Style, counted
 from claudebox.view.aftermath import MOST_LINES, Row, View
 from claudebox.view.audit import limit_text
@@ -72,7 +72,7 @@ def left(content: bytes) -> Row:
     ],
 )
 def test_limits_of_the_broker(limits: Allowance, text: str) -> None:
-    meter = Meter(limits)
+    meter = Meter(limits, "")
     for _ in range(limits.requests or limits.streams):
         meter.admit()
     with pytest.raises(Refusal) as refusal:

@@ -11,8 +11,12 @@ from claudebox.settings.types import HOSTS, Choice, List, Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.process.companion import Companion
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings import Settings
+    from claudebox.view.explanation import Answer, Question
 
 
 ALLOW = Setting(
@@ -46,6 +50,16 @@ class AllowlistFeature(Feature):
         from claudebox.features.allowlist import rules
 
         return rules.complete(plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.allowlist import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.allowlist import diagnosis
+
+        return diagnosis.check(host, settings)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.allowlist import act

@@ -11,6 +11,7 @@ from claudebox.settings.types import Limit, List
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.model import Deed
     from claudebox.process.companion import Companion
 
 
@@ -37,6 +38,11 @@ class BrokerFeature(Feature):
         from claudebox.features.broker import act
 
         return act.beside(launch)
+
+    def made(self, launch: Launch, root: str) -> Deed:
+        from claudebox.features.broker import act
+
+        return act.made(launch, root)
 
 
 BROKER = BrokerFeature()

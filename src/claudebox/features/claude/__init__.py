@@ -9,7 +9,10 @@ from claudebox.state.claude_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings import Settings
 
 
 class Claude(Feature):
@@ -27,6 +30,11 @@ class Claude(Feature):
         from claudebox.features.claude import seed
 
         return seed.complete(facts, draft, plan)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.claude import decide
+
+        return decide.check(host, settings)
 
     def after(self, launch: Launch) -> Deed:
         from claudebox.features.claude import act

@@ -10,6 +10,10 @@ from claudebox.settings.types import List, VariableName
 
 DROP_ENV = Setting("drop_env", SHOWN, "keep a variable out", List(VariableName()), tightens=True)
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.view.explanation import Answer, Question
+
 
 class Routes(Feature):
     """Variables that say where requests go or whom to believe, or hold a credential that has to be judged."""
@@ -33,3 +37,8 @@ class Environment(Feature):
         from claudebox.features.environment import decide
 
         return decide.decide(facts, draft)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.environment import diagnosis
+
+        return diagnosis.explain(question)

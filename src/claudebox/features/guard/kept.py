@@ -144,10 +144,7 @@ def show_unseen(state: Instance) -> None:
 def show_report(_: Request) -> int:
     """`--report`: the last report of this project, whole."""
     from claudebox.host import read_host
-    from claudebox.state import find_state
-    from claudebox.state.reach import find_own_repository, reach_of
+    from claudebox.state.reach import own_instance
 
-    host = read_host()
-    state = find_state(host).instance(find_own_repository(reach_of(host)).canonical_root(host.cwd))
-    show(_text(state, LAST) or NOTHING)
+    show(_text(own_instance(read_host()), LAST) or NOTHING)
     return 0

@@ -5,6 +5,7 @@ Nothing here follows a symlink: another box may be at work in the same place.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -76,7 +77,7 @@ def _move(directory: int, name: str, target: int) -> None:
     try:
         files.rename(directory, name, target, name, files.NO_REPLACE)
     except OSError as error:
-        if error.errno != files.OTHER_DEVICE:
+        if error.errno != errno.EXDEV:
             raise
         files.copy_tree(directory, name, target)
         files.remove_tree(directory, name)

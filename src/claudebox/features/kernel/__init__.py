@@ -12,6 +12,12 @@ USERNS = Setting(
     Choice(ON, OFF, default=OFF),
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings import Settings
+
 
 class KernelFeature(Feature):
     settings = (USERNS,)
@@ -20,3 +26,8 @@ class KernelFeature(Feature):
         from claudebox.features.kernel import decide
 
         return decide.decide(facts, draft)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.kernel import decide
+
+        return decide.check(host)

@@ -7,6 +7,13 @@ from claudebox.features import Feature
 from claudebox.model import Launch, Plan
 from claudebox.settings.table import FULL, NETWORK
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings import Settings
+    from claudebox.view.explanation import Answer, Question
+
 
 class NetworkFeature(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
@@ -24,6 +31,16 @@ class NetworkFeature(Feature):
         from claudebox.features.network import uplink
 
         return uplink.complete(plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.network import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.network import diagnosis
+
+        return diagnosis.check(host, settings)
 
     def inside(self, launch: Launch, life: int, others_end: int) -> None:
         from claudebox.features.network import act

@@ -22,6 +22,13 @@ PACKAGES = Setting(
     called="packages",
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings import Settings
+    from claudebox.view.explanation import Answer, Question
+
 
 class NixFeature(Feature):
     settings = (NIX, PACKAGES)
@@ -39,6 +46,16 @@ class NixFeature(Feature):
         from claudebox.features.nix import act
 
         return act.find_out(facts, plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.nix import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.nix import diagnosis
+
+        return diagnosis.check(host, settings)
 
 
 class Closure(Feature):

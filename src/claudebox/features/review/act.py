@@ -7,6 +7,7 @@ import stat
 
 from claudebox import files
 from claudebox.errors import Problem
+from claudebox.files import c_call
 from claudebox.host.git import find_repository
 from claudebox.host.git.directory import read_head, read_refs
 from claudebox.host.tree import Tree
@@ -17,7 +18,7 @@ from claudebox.layers.store import Layer
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Launch, Mount, Plan, Review
 from claudebox.paths import is_inside
 from claudebox.process.companion import Companion
-from claudebox.process.isolation import c_call, layer_label
+from claudebox.process.isolation import layer_label
 from claudebox.terminal import say
 
 TYPE_CHECKING = False

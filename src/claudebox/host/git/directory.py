@@ -5,11 +5,11 @@ commit, a log or the index: whoever has put one there chooses which file of the 
 obey files that they find beside git's own (`lazygit.yml`), or git does (`commondir`, `info/grafts`). So the list of
 what git writes is the rule:
 
-- no symlink anywhere, no FIFO and no device. Let be are what git only reads, which people link to files of their own;
-  a HEAD that names a branch; and what leads to the same part of another directory of git in the same project, as
-  `git-new-workdir`, git-annex and the `repo` tool make it. That is looked at like a part of this one;
-- nothing else but git's own names, where git or others look for names they know: at the top, in `info`, in
-  `objects/info`, `branches`, `remotes`. Hooks and configurations are the guard's business.
+- No symlink, FIFO or device is allowed. Exceptions are files that git only reads, which people link to files of their
+  own; a HEAD that names a branch; and symlinks to the same part of another directory of git in the same project, as
+  `git-new-workdir`, git-annex and the `repo` tool make them. Those are searched like a part of this one.
+- Where git or other programs look for names they know (at the top, in `info`, `objects/info`, `branches`, `remotes`),
+  only git's own names are allowed. The guard looks at hooks and configurations.
 """
 
 from __future__ import annotations
