@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox import start
 from claudebox.errors import FAILED
 from claudebox.features.nix import NIX_FEATURE
-from claudebox.features.nix import act as asking_nix
+from claudebox.features.nix import asking as asking_nix
 from claudebox.model import Question
 from errors.scene import Problems, Scene
 from hosts.machine import EVERYONE, Machine

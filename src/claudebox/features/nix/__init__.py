@@ -38,14 +38,14 @@ class NixFeature(Feature):
         return settings[NIX].text not in (AUTO, OFF) or bool(settings[PACKAGES]) or facts.tree.is_dir(NIX_STORE)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.nix import decide
+        from claudebox.features.nix import store
 
-        return decide.decide(facts, draft)
+        return store.decide(facts, draft)
 
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
-        from claudebox.features.nix import act
+        from claudebox.features.nix import asking
 
-        return act.find_out(facts, plan)
+        return asking.find_out(facts, plan)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.nix import diagnosis
@@ -65,7 +65,7 @@ class Closure(Feature):
         nix = plan.get(Nix)
         if nix is None or not nix.directory:
             return plan
-        from claudebox.features.nix.closure import with_closure
+        from claudebox.features.nix.store import with_closure
 
         return with_closure(plan, nix, facts.host, facts.settings[HIDES])
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.features.nix import AUTO, DAEMON, NIX, PRIVATE, STORE
-from claudebox.features.nix.decide import plan_nix
-from claudebox.features.nix.packages import find_nix
-from claudebox.features.nix.references import NIXPKGS, short_name
+from claudebox.features.nix.packages import NIXPKGS, find_nix, short_name
+from claudebox.features.nix.store import plan_nix
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
 from claudebox.model import Finding, Nix, Package, Plan

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 from claudebox.agreement import agreement, find_news
 from claudebox.features.nix import PACKAGES
 from claudebox.features.nix.packages import (
-    FORM,
+    PACKAGE,
     find_meaning,
     give_up,
+    is_store_path,
     plan_packages,
     read_record,
     record_lines,
     store_name,
     to_resolve,
 )
-from claudebox.features.nix.references import is_store_path
 from claudebox.model import Finding, Package, Packages
 from claudebox.plan import make_plan
 from claudebox.settings import Settings, Word
@@ -45,7 +45,7 @@ def keep(machine: Machine, reference: str = "nixpkgs#hello", *, meaning: str = "
     file = machine.root / State(host.person.home).package(reference).lstrip("/")
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = record_lines(reference, meaning or find_meaning(host), [HELLO], [GLIBC, HELLO])
-    file.write_bytes(memory.write(FORM, lines))
+    file.write_bytes(memory.write(PACKAGE, lines))
     return file
 
 
@@ -63,14 +63,14 @@ def test_answer_is_recalled(machine: Machine) -> None:
 
 @given(st.data())
 def test_damaged_answer_is_none(data: st.DataObject) -> None:
-    whole = memory.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
-    assert read_record(memory.read(whole, FORM), "nixpkgs#hello", "meaning", SAID) is not None
+    whole = memory.write(PACKAGE, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
+    assert read_record(memory.read(whole, PACKAGE), "nixpkgs#hello", "meaning", SAID) is not None
     start = data.draw(st.integers(0, len(whole) - 1))
     cut = data.draw(st.integers(1, len(whole) - start))
     damaged = whole[:start] + data.draw(st.binary(max_size=3)) + whole[start + cut :]
-    found = read_record(memory.read(damaged, FORM), "nixpkgs#hello", "meaning", SAID)
+    found = read_record(memory.read(damaged, PACKAGE), "nixpkgs#hello", "meaning", SAID)
     assert found is None or all(map(is_store_path, (*found.paths, *found.closure)))
-    assert read_record(memory.read(whole[:-cut], FORM), "nixpkgs#hello", "meaning", SAID) is None
+    assert read_record(memory.read(whole[:-cut], PACKAGE), "nixpkgs#hello", "meaning", SAID) is None
 
 
 @pytest.mark.parametrize(
