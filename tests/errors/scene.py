@@ -12,7 +12,7 @@ import pytest
 
 from claudebox import terminal
 from claudebox.errors import Problem
-from claudebox.features.network import act as network
+from claudebox.features.network import uplink as network
 from claudebox.model import Uplink
 from claudebox.process import isolation
 from claudebox.settings import PROJECT_FILE

@@ -6,7 +6,7 @@ import os
 
 from claudebox import __version__
 from claudebox.errors import Problem, for_account, quote
-from claudebox.features.claude.decide import choose_claude
+from claudebox.features.claude.home import choose_claude
 from claudebox.features.network.diagnosis import choose_program
 from claudebox.features.table import FEATURES, SETTINGS
 from claudebox.host import Host, read_host

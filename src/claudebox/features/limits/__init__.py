@@ -34,14 +34,14 @@ class LimitsFeature(Feature):
         return any(facts.settings[setting] for setting in self.settings)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.limits import decide
+        from claudebox.features.limits import systemd
 
-        return decide.decide(facts, draft)
+        return systemd.decide(facts, draft)
 
     def before(self, launch: Launch) -> None:
-        from claudebox.features.limits import act
+        from claudebox.features.limits import systemd
 
-        act.put_into_force(launch.get(Limits))
+        systemd.put_into_force(launch.get(Limits))
 
 
 LIMITS = LimitsFeature()

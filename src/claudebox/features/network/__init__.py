@@ -43,9 +43,9 @@ class NetworkFeature(Feature):
         return diagnosis.check(host, settings)
 
     def inside(self, launch: Launch, life: int, others_end: int) -> None:
-        from claudebox.features.network import act
+        from claudebox.features.network import uplink
 
-        act.inside(launch, life, others_end)
+        uplink.inside(launch, life, others_end)
 
 
 NETWORK_FEATURE = NetworkFeature()

@@ -9,8 +9,7 @@ import os
 import socket
 
 from claudebox.errors import Problem
-from claudebox.features.network.act import connect
-from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6, TUN, is_about_tun, plan_uplink, tun_fault
+from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6, TUN, connect, is_about_tun, plan_uplink, tun_fault
 from claudebox.host import Host, system
 from claudebox.host.network import rejected_range
 from claudebox.host.programs import choose_uplink

@@ -24,6 +24,6 @@ class Toolchains(Feature):
         return facts.settings[TOOLCHAINS].text != OFF and any(entry.startswith(starts) for entry in entries)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.toolchains import decide
+        from claudebox.features.toolchains import finder
 
-        return decide.decide(facts, draft)
+        return finder.decide(facts, draft)

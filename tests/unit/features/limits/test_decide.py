@@ -9,7 +9,7 @@ import pytest
 
 from claudebox.errors import Problem
 from claudebox.features.limits import MEMORY
-from claudebox.features.limits import act as launch
+from claudebox.features.limits import systemd as launch
 from claudebox.features.table import SETTINGS
 from claudebox.model import Limits, Origin
 from claudebox.settings import Amount, Word
