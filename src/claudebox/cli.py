@@ -6,6 +6,7 @@ import os
 import sys
 
 from claudebox.errors import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.features.table import SETTINGS
 from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
 from claudebox.terminal import show_problem
@@ -58,7 +59,7 @@ def main() -> NoReturn:
 
 
 def run(words: list[str]) -> int:
-    request = parse(words)
+    request = parse(SETTINGS, words)
     module, function = MODES[request.mode]
     serve = getattr(__import__(f"claudebox.{module}", fromlist=("",)), function)
     status: int = serve(request)

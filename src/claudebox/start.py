@@ -6,6 +6,7 @@ from claudebox.agreement import find_news, note_agreement, recall
 from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
+from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
 from claudebox.launch import launch
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def start(request: Request) -> NoReturn:
     host = read_host()
-    layers = gather(host, request)
+    layers = gather(SETTINGS, host, request)
     if layers.project is not None and layers.project.is_undecided:
         from claudebox.asking import ask_about_project
 

@@ -24,7 +24,8 @@ from claudebox.host.tree import Tree
 from claudebox.overlay.bundle import REFS
 from claudebox.overlay.store import Layer, list_layers
 from claudebox.record import Record
-from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
+from claudebox.settings.table import COLLECT, DROP_CACHE, DROP_CACHES
+from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.state.reach import own_instance
 from claudebox.terminal import output_style, says_yes, show

@@ -185,7 +185,7 @@ def _package_text(package: Package) -> str:
 
 
 def package_name(package: Package) -> str:
-    from claudebox.features.nix.references import short_name
+    from claudebox.features.nix.packages import short_name
 
     return escape(short_name(package.reference))
 

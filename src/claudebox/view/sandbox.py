@@ -248,8 +248,7 @@ def _packages(plan: Plan) -> str:
     resolved = [package for package in plan.packages if package.paths]
     if not resolved:
         return ""
-    from claudebox.features.nix.packages import store_name
-    from claudebox.features.nix.references import short_name
+    from claudebox.features.nix.packages import short_name, store_name
 
     lines = [
         f"- `{_plain(short_name(package.reference))}`: {', '.join(map(store_name, package.paths))}"

@@ -21,12 +21,12 @@ from claudebox.overlay.machine import Ground, find_doubt, refusal
 from claudebox.overlay.review import BEHIND, kept_text, question
 from claudebox.overlay.screen import landed_text
 from claudebox.paths import within
-from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.text import Style
 from claudebox.view.audit import audit
 from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import parse
 from unit.overlay.world import make_world
 
 pytestmark = pytest.mark.req("LAND-01")

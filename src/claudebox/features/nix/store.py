@@ -9,9 +9,17 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.nix import NIX as FEATURE
-from claudebox.features.nix.packages import find_nix, package_findings, plan_packages, program_directories, to_resolve
-from claudebox.features.nix.references import REGISTRIES
+from claudebox.features.nix import AUTO, DAEMON, NIX, NIX_FEATURE, PACKAGES, PRIVATE, STORE
+from claudebox.features.nix.packages import (
+    REGISTRIES,
+    find_nix,
+    is_store_path,
+    package_findings,
+    plan_packages,
+    program_directories,
+    store_paths,
+    to_resolve,
+)
 from claudebox.host import Host
 from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
 from claudebox.host.secrets import secret_value
@@ -28,18 +36,20 @@ from claudebox.model import (
     Nix,
     Origin,
     Packages,
+    Plan,
     Preparation,
     Question,
 )
-from claudebox.paths import is_inside, normalize
-from claudebox.settings.table import AUTO, DAEMON, FULL, OFF, PRIVATE, STORE
-from claudebox.settings.values import Settings
+from claudebox.mounts import arrange, find_hides
+from claudebox.paths import is_below, is_inside, normalize
+from claudebox.settings import Settings, Word
+from claudebox.settings.table import FULL, NETWORK, OFF
 from claudebox.state import SHOWN, Instance, find_state, memory
 from claudebox.state.memory import Form
 from claudebox.state.reach import reach_of
 
 RULE = "nix"
-NIX = Origin.of_rule(RULE, "so that nix works")
+WORKS = Origin.of_rule(RULE, "so that nix works")
 MEANING = {
     DAEMON: "the store, read-only, and the host's daemon, which builds outside of the box",
     PRIVATE: "a store of this project's own: what is built stays in the box",
@@ -74,13 +84,13 @@ STORE_ORIGIN = Origin.of_rule(RULE, "the Nix store")
 def decide(facts: Facts, _: Draft) -> Contribution:
     host, settings = facts.host, facts.settings
     nix = None  # if this host has none, and nobody asked for it
-    if settings.nix.text not in (AUTO, OFF) or facts.tree.is_dir(NIX_STORE):
+    if settings[NIX].text not in (AUTO, OFF) or facts.tree.is_dir(NIX_STORE):
         nix = plan_nix(host, settings, facts.claude.instance, is_nix_host=facts.system.is_nix)
-    packages = plan_packages(host, settings, nix) if settings.packages else ()
+    packages = plan_packages(host, settings, nix) if settings[PACKAGES] else ()
     programs = [Directory(path, Directory.PACKAGE) for path in program_directories(facts.tree, packages)]
     findings = package_findings(facts.tree, packages)
     unknown = [
-        Question(FEATURE, package.reference)
+        Question(NIX_FEATURE, package.reference)
         for package in to_resolve(packages)
         if package.reference not in facts.answered
     ]
@@ -88,7 +98,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         contribution = Contribution()
     else:
         programs += [Directory(path, Directory.LAST) for path in nix_path(host, nix, facts.system.path)]
-        unknown += [Question(FEATURE, "whether builds see this host")] if nix.needs_trial else []
+        unknown += [Question(NIX_FEATURE, "whether builds see this host")] if nix.needs_trial else []
         contribution = Contribution(
             mounts=tuple(nix_mounts(host, nix)),
             variables=tuple(nix_variables(nix)),
@@ -107,7 +117,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host: bool) -> Nix:
     """Choose what the user asked for, or else the most that is safe. `instance` is where the project's store is."""
-    wish, has_store = settings.nix, host.tree.is_dir(NIX_STORE)
+    wish, has_store = settings[NIX], host.tree.is_dir(NIX_STORE)
     if wish.text in (DAEMON, STORE) and not has_store:
         raise Problem(f"{wish.origin.shown}: there is no {NIX_STORE} on this host", "--nix private, or --nix off")
     if wish.text == PRIVATE:
@@ -132,7 +142,7 @@ def find_holes(host: Host, settings: Settings) -> tuple[str, ...]:
     """Ways to get out of the box through the daemon. What cannot be known counts as one."""
     if host.tree.lstat(SOCKET) is None:
         return ("there is no daemon",)
-    tier = settings.network.text
+    tier = settings[NETWORK].text
     holes = [f"it has the host's network, whatever --network {tier} says"] if tier != FULL else []
     config = read_config(host.tree)
     daemon = host.ask_daemon()
@@ -202,7 +212,7 @@ def _configuration(host: Host, nix: Nix) -> list[Mount]:
     files["/etc/nix/nix.conf"] = ALWAYS + lines + (BUILDS_INSIDE if nix.mode == PRIVATE else "")
     # With a line break at the end: the pasted command has such files in here-documents.
     return [
-        Mount(FILE, path, NIX, content=f"{text.rstrip()}\n".encode(errors="surrogateescape"), mode=0o444)
+        Mount(FILE, path, WORKS, content=f"{text.rstrip()}\n".encode(errors="surrogateescape"), mode=0o444)
         for path, text in files.items()
     ]
 
@@ -233,7 +243,7 @@ def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
 
 def nix_variables(nix: Nix) -> list[EnvVar]:
     remotes = {DAEMON: "daemon", PRIVATE: "local"}
-    return [EnvVar("NIX_REMOTE", remotes[nix.mode], NIX)] if nix.mode in remotes else []
+    return [EnvVar("NIX_REMOTE", remotes[nix.mode], WORKS)] if nix.mode in remotes else []
 
 
 def nix_findings(nix: Nix) -> list[Finding]:
@@ -249,7 +259,9 @@ def nix_findings(nix: Nix) -> list[Finding]:
     return [Finding(kind, "the Nix daemon", text)]
 
 
-FORM = Form("Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone.")
+# Whether a build of the daemon sees this host, which is tried once
+
+TRIAL = Form("Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone.")
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 # Everybody can read this file, and no sandbox shows it. The daemon may have a /var/tmp of its own (systemd's
@@ -265,13 +277,13 @@ def recall_outcome(host: Host) -> str:
     The daemon's configuration is not enough: the daemon may have been started with other options, or before the file
     was changed, or root may have a file of its own.
     """
-    lines = memory.recall(host.tree, find_state(host).nix_trial, FORM, host.person.uid).lines
+    lines = memory.recall(host.tree, find_state(host).nix_trial, TRIAL, host.person.uid).lines
     known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
     return known if known in OUTCOMES else ""
 
 
 def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
-    return memory.note_with_directory(find_state(host).nix_trial, FORM, (_circumstances(host), outcome))
+    return memory.note_with_directory(find_state(host).nix_trial, TRIAL, (_circumstances(host), outcome))
 
 
 def copying(place: str, content: bytes, nonce: str) -> str:
@@ -306,3 +318,90 @@ def _circumstances(host: Host) -> str:
     file = host.tree.status(CONFIG)
     identity = [(one.st_ino, one.st_mtime_ns) for one in (status, file) if one is not None]
     return sha256(repr((settings, identity, host.tree.text(BOOT))).encode(errors="surrogateescape"))
+
+
+# What a store of the project's own needs of the host's: it is shown path by path, and Nix in the box is told of it
+
+CLOSURE = Form("What Nix says about paths of its store. claudebox asks again when this file is gone.", largest=16 << 20)
+REGISTRATION = "/etc/nix/claudebox-registration"
+HOSTS_PROGRAMS = Origin.of_rule(RULE, "programs from the host's store")
+# Nix is told once for each set of paths: a mark in the store itself remembers that.
+TELL_NIX = (
+    'mark=/nix/var/nix/claudebox-$0; [ -e "$mark" ] || { nix-store --load-db < '
+    + REGISTRATION
+    + ' && touch "$mark"; }; '
+    'exec "$@"'
+)
+
+
+def roots_of(plan: Plan) -> tuple[str, ...]:
+    """Every store path that the plan names anywhere."""
+    words = [
+        *(mount.source for mount in plan.mounts),
+        *(mount.content.decode(errors="replace") for mount in plan.mounts if mount.origin.is_rule(RULE)),
+        *(variable.value for variable in plan.environment if not variable.secret),
+        *plan.program.argv,
+        *plan.wrapper,
+    ]
+    return tuple(sorted({path for word in words if NIX_STORE in word for path in store_paths(word)}))
+
+
+def with_closure(plan: Plan, nix: Nix, host: Host, hides: tuple[Word, ...]) -> Plan:
+    """The same box with what it needs of the host's store, or with a note of what has to be asked first."""
+    roots = tuple(root for root in roots_of(plan) if host.tree.lstat(root) is not None)
+    if not roots:
+        return plan
+    registration = recall_closure(host, roots)
+    paths = registered_paths(registration)
+    if not set(roots) <= set(paths) or not all(map(host.tree.lstat, paths)):
+        note = Finding(Finding.NOTE, "nix", "what the box needs of the host's store is looked up at the start")
+        return plan.having(nix.replace(roots=roots)).replace(
+            unknown=(*plan.unknown, Question(NIX_FEATURE, " ".join(roots))),
+            findings=(*plan.findings, note),
+        )
+    # A symlink is not mounted: bwrap would show what it leads to, and whoever built it has chosen that.
+    shown = [Mount(RO, path, HOSTS_PROGRAMS, source=path) for path in paths if not host.tree.is_link(path)]
+    mounts = [
+        *(mount for mount in plan.mounts if not is_below(mount.path, NIX_STORE)),
+        *shown,
+        Mount(FILE, REGISTRATION, HOSTS_PROGRAMS, content=registration, mode=0o444),
+    ]
+    name = sha256(registration)[:32]
+    return plan.replace(
+        mounts=arrange(mounts, find_hides(host.tree, hides, plan.project, host.person.home, shown)),
+        preparations=(*plan.preparations, *(_place_for(host.tree, nix, path) for path in paths)),
+        wrapper=(*plan.wrapper, "/bin/sh", "-c", TELL_NIX, name),
+    )
+
+
+def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
+    """Make something to mount on. bwrap must not make it: it would follow a symlink that the agent has put there."""
+    place = nix.directory + path.removeprefix("/nix")
+    if tree.is_link(path):
+        return Preparation(Preparation.LINK, place, tree.link_target(path).encode(errors="surrogateescape"))
+    return Preparation(Preparation.DIRECTORY if tree.is_dir(path) else Preparation.EMPTY_FILE, place)
+
+
+def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
+    """What Nix said about these paths and all that they need; empty if it has to be asked again."""
+    recalled = memory.recall(host.tree, find_state(host).closure(roots), CLOSURE, host.person.uid)
+    return "".join(f"{line}\n" for line in recalled.lines).encode()
+
+
+def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:
+    lines = registration.decode(errors="replace").removesuffix("\n").split("\n")
+    return memory.note_with_directory(find_state(host).closure(roots), CLOSURE, lines)
+
+
+def registered_paths(registration: bytes) -> tuple[str, ...]:
+    """The paths in what `nix-store --dump-db` prints; none if that is not whole.
+
+    It prints for each: path, hash, size, deriver, number of references, references.
+    """
+    lines = registration.decode(errors="replace").split("\n")
+    paths = []
+    at = 0
+    while at + 5 < len(lines) and is_store_path(lines[at]) and lines[at + 4].isdigit():
+        paths.append(lines[at])
+        at += 5 + int(lines[at + 4])
+    return tuple(paths) if lines[at:] in ([""], []) else ()

@@ -7,11 +7,33 @@ import posixpath
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.git import GIT
 from claudebox.features.git.users import IGNORED, Carried, as_lines, carry, find_ignore_list
-from claudebox.host.git import Pairs, Repository, host_configs, load_config, parse_config
+from claudebox.host.git import Pairs, Repository, find_repository, host_configs, load_config, parse_config
+from claudebox.host.git.directory import read_head
 from claudebox.host.secrets import contained_secret, openings, refuse_writable
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, FILE, LAYER, RO, RW, Directory, EnvVar, Finding, Mount, Origin, SecretPlace, Step
+from claudebox.model import (
+    COVER,
+    FILE,
+    LAYER,
+    RO,
+    RW,
+    Directory,
+    EnvVar,
+    Finding,
+    Launch,
+    Mount,
+    Origin,
+    SecretPlace,
+    Step,
+)
 from claudebox.record import Record
+from claudebox.settings.table import WRITABLE
+from claudebox.terminal import say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.model import Deed
+
 
 NEUTRAL_NAME = "claudebox"
 NEUTRAL_EMAIL = "claudebox@localhost"
@@ -139,7 +161,7 @@ def git_findings(repository: Repository, identity: Identity, may_mount: bool) ->
 def _is_guarded(facts: Facts) -> bool:
     """Whether the repository's own configuration is read-only in the box."""
     git_dir = facts.repository.git_dir
-    opened = openings(facts.settings.writable, facts.project, facts.home)
+    opened = openings(facts.settings[WRITABLE], facts.project, facts.home)
     return bool(git_dir) and not facts.is_reviewed and not any(opening.opens(f"{git_dir}/config") for opening in opened)
 
 
@@ -212,3 +234,22 @@ def known_places(facts: Facts, draft: Draft) -> list[str]:
     ]
     # A name with a line break would be two. Such a one is held all the same.
     return [line for line in lines if line.replace("\t", "").isprintable()]
+
+
+# Each commit since the one that is named is made again, by the user's own git with the user's own key.
+SIGN = "git rebase --force-rebase --rebase-merges --gpg-sign"
+
+
+def after(launch: Launch) -> Deed:
+    """Note the commit that is checked out before the program starts."""
+    git_dir = find_repository(Tree(), launch.plan.project).git_dir
+    before = read_head(Tree(), git_dir)
+
+    def tell(_: bool) -> None:
+        now = read_head(Tree(), git_dir)
+        if now.commit and now.commit != before.commit:
+            # On another branch nobody knows where the new commits begin.
+            base = before.commit[:12] if before.commit and now.branch == before.branch else "COMMIT_BEFORE_THEM"
+            say(f"claudebox: the commits of this box are not signed; to sign them:\n  {SIGN} {base}\n")
+
+    return tell
