@@ -13,13 +13,13 @@ from claudebox.features.review.end import Kept, end, in_advance, land_chosen
 from claudebox.features.review.show import diff_lines, page
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
-from claudebox.launch import launch
 from claudebox.layers import store
 from claudebox.layers.recovery import read_journal, recover
 from claudebox.layers.store import Layer
 from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
 from claudebox.plan import make_plan
 from claudebox.record import Record
+from claudebox.sandbox.launch import launch
 from claudebox.settings.gather import gather
 from claudebox.settings.table import ASK, NO_NETWORK, NONE, ON
 from claudebox.settings.values import Word

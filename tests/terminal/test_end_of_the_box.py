@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from claudebox.launch.signals import program_of
+from claudebox.sandbox.signals import program_of
 from conftest import Box
 from patience import PATIENCE, comes_true
 from terminal.pseudoterminal import (

@@ -17,6 +17,7 @@ from claudebox.features.guard import Guarding, Report
 from claudebox.features.kernel import KernelFeature
 from claudebox.features.limits import LIMITS
 from claudebox.features.login import LOGIN
+from claudebox.features.lost_files import LostFiles
 from claudebox.features.network import NETWORK
 from claudebox.features.nix import NIX, Closure
 from claudebox.features.project import Project, Reach
@@ -24,13 +25,12 @@ from claudebox.features.review import REVIEW
 from claudebox.features.secrets import MASKS, Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
-from claudebox.features.vanished import Vanished
 from claudebox.features.wishes import Hides, Wishes
 
 FEATURES: tuple[Feature, ...] = (
     Command(),
     System(),
-    Vanished(),
+    LostFiles(),
     NIX,
     Etc(),
     NETWORK,

@@ -4,7 +4,7 @@ The process that will become bwrap moves into a network namespace of its own and
 which stayed on the host's network, becomes pasta and carries the packets. The box starts only when both are done: no
 program ever runs without the filter.
 
-None of these processes outlives the others: see launch/attend.py. pasta holds one end of a pipe, and the box
+None of these processes outlives the others: see sandbox/parent.py. pasta holds one end of a pipe, and the box
 ends when that pipe does.
 """
 

@@ -15,8 +15,9 @@ import termios
 import time
 
 from claudebox.errors import Problem
-from claudebox.launch.escape_codes import OutputFilter
-from claudebox.launch.keeper import (
+from claudebox.process import signal
+from claudebox.sandbox.terminal.escape_codes import OutputFilter
+from claudebox.sandbox.terminal.session import (
     GIVE_UP_STOPPING,
     GO_ON,
     GO_ON_BEHIND,
@@ -26,7 +27,6 @@ from claudebox.launch.keeper import (
     Line,
     is_foreground_of,
 )
-from claudebox.process import signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

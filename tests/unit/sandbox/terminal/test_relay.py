@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from claudebox.launch.keeper import GO_ON_BEHIND, GOES_ON, STOP, Line
-from claudebox.launch.relay import Relay
+from claudebox.sandbox.terminal.relay import Relay
+from claudebox.sandbox.terminal.session import GO_ON_BEHIND, GOES_ON, STOP, Line
 
 STOP_AND_GO = (signal.SIGTSTP, signal.SIGCONT)
 

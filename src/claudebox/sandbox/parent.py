@@ -14,20 +14,20 @@ import os
 
 from claudebox.errors import Problem
 from claudebox.files import c_call
-from claudebox.launch.gate import Gate
-from claudebox.launch.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
 from claudebox.model import Launch, Limits, Step
 from claudebox.process import signal
 from claudebox.process.companion import Companion, die_with_parent, forget_arguments, has_ended, hear
 from claudebox.process.isolation import ADOPT_ORPHANS, close_all_but, fork_into_namespaces, scope_to_box
+from claudebox.sandbox.gate import Gate
+from claudebox.sandbox.terminal.session import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-    from claudebox.launch.relay import Relay
     from claudebox.model import Deed
+    from claudebox.sandbox.terminal.relay import Relay
 
 
 FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
@@ -128,7 +128,7 @@ class Attendant:
         is_ordinary = 0 <= self.status < 128
         if is_ordinary or self.ended_by or self.problem is not None:
             return
-        from claudebox.launch.signals import describe_end
+        from claudebox.sandbox.signals import describe_end
 
         limits = launch.plan.get(Limits)
         _tell(describe_end(self.status, limits is not None and bool(limits.memory)))
@@ -161,7 +161,7 @@ class Attendant:
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
         if not self.has_namespace:
-            from claudebox.launch.signals import end_orphans
+            from claudebox.sandbox.signals import end_orphans
 
             end_orphans()
         return deeds
@@ -173,7 +173,7 @@ class Attendant:
         wait as well, for as long as the box runs: so each wait below ends when a signal is in this pipe.
         """
         # Before one can come: a closed window sends several, and the second would find a module that is half imported.
-        from claudebox.launch import signals  # noqa: F401
+        from claudebox.sandbox import signals  # noqa: F401
 
         self.waking = wake_on_signals()
         _hear((*FROM_THE_TERMINAL, *FOR_THE_PROGRAM), self._pass_on)
@@ -181,7 +181,7 @@ class Attendant:
     def _pass_on(self, number: int, _: object) -> None:
         if number in FOR_THE_PROGRAM:
             passed_on.append(number)
-        from claudebox.launch.signals import pass_on
+        from claudebox.sandbox.signals import pass_on
 
         # One after the other: a handler within a handler within a handler would be too deep at some time.
         if number not in self.coming[1:]:
@@ -195,7 +195,7 @@ class Attendant:
 
     def _hang_up(self) -> None:
         """The terminal is gone. If the program was told to end for that, it has a while."""
-        from claudebox.launch.signals import set_limit
+        from claudebox.sandbox.signals import set_limit
 
         if signal.SIGHUP in passed_on:
             set_limit(self)
@@ -203,7 +203,7 @@ class Attendant:
     def _meet_terminal(self) -> None:
         """Load what carries the terminal, and let go of standard input and output: nobody need wait for the parent."""
         if self.line is not None:
-            from claudebox.launch.relay import Relay
+            from claudebox.sandbox.terminal.relay import Relay
 
             self.relay = Relay(self.line, self.child, self.waking, self._hang_up)
         null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 
-from claudebox.launch.attend import Attendant
 from claudebox.process import signal
+from claudebox.sandbox.parent import Attendant
 
 HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
 FROM_A_TERMINAL = (signal.SIGINT, signal.SIGQUIT)

@@ -10,8 +10,6 @@ import os
 
 from claudebox.errors import CANNOT_EXECUTE, Problem
 from claudebox.files import prepare
-from claudebox.launch.attend import fork_below
-from claudebox.launch.gate import Gate, expect
 from claudebox.model import Launch, Plan, Preparation, Step
 from claudebox.process import signal
 from claudebox.process.isolation import (
@@ -21,7 +19,9 @@ from claudebox.process.isolation import (
     refuse_internet_sockets,
     seal_standard_input,
 )
-from claudebox.view.argv import SECCOMP, bwrap_operations, program_words
+from claudebox.sandbox.argv import SECCOMP, bwrap_operations, program_words
+from claudebox.sandbox.gate import Gate, expect
+from claudebox.sandbox.parent import fork_below
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

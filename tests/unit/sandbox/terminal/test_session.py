@@ -10,15 +10,15 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox.launch.keeper import DONE, GIVE_UP_STOPPING, GO_ON, GOES_ON
+from claudebox.sandbox.terminal.session import DONE, GIVE_UP_STOPPING, GO_ON, GOES_ON
 from patience import PATIENCE, comes_true
 
 # Its own process group is that of the box: to be continued does no harm. There is no terminal.
 KEEPS = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from claudebox.launch.keeper import Keeper, _post_sentinel
-keeper = Keeper(os.getpgrp(), -1, -1, int(sys.argv[2]), int(sys.argv[3]), -1)
+from claudebox.sandbox.terminal.session import SessionLeader, _post_sentinel
+keeper = SessionLeader(os.getpgrp(), -1, -1, int(sys.argv[2]), int(sys.argv[3]), -1)
 keeper.sentinel = _post_sentinel(os.getpgrp())
 os.write(1, b"%d\\n" % keeper.sentinel)
 keeper._serve()

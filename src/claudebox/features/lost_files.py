@@ -11,7 +11,9 @@ import os
 import time
 
 from claudebox import files
-from claudebox.model import FILE, Launch, Mount
+from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
+from claudebox.model import FILE, Launch, Mount, Step
 from claudebox.paths import is_below, parents
 from claudebox.terminal import say
 from claudebox.text import cut, escape, fill
@@ -27,21 +29,25 @@ GONE = "claudebox: written outside of the project, and gone with the box:"
 HISTORIES = ("history", "hst", "hsts", "info")  # as ~/.bash_history, ~/.lesshst, ~/.wget-hsts, ~/.viminfo end
 
 
-def made(launch: Launch, root: str) -> Deed:
-    """Take hold of the home: the mounts are made, and no program has started yet. The exit status stays as it is."""
-    plan = launch.plan
-    home = hold_home(plan.person.home, root)
+class LostFiles(Feature):
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        return Contribution(steps=(Step(Step.MADE, self),))
 
-    def report(_: bool) -> None:
-        try:
-            look = Look(home, plan.person.home, plan.mounts)
-            say(gone_text(look.written, look.left > 0))
-        except (OSError, KeyboardInterrupt):
-            pass
-        finally:
-            os.close(home)
+    def made(self, launch: Launch, root: str) -> Deed:
+        """Open the home: the mounts are made, and no program has started yet. The exit status stays as it is."""
+        plan = launch.plan
+        home = hold_home(plan.person.home, root)
 
-    return report if home >= 0 else lambda _: None
+        def report(_: bool) -> None:
+            try:
+                look = Look(home, plan.person.home, plan.mounts)
+                say(gone_text(look.written, look.left > 0))
+            except (OSError, KeyboardInterrupt):
+                pass
+            finally:
+                os.close(home)
+
+        return report if home >= 0 else lambda _: None
 
 
 def hold_home(home: str, root: str) -> int:

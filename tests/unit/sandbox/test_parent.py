@@ -19,7 +19,7 @@ from patience import PATIENCE
 ATTENDS = """
 import os, signal, sys, threading, time
 sys.path.insert(0, sys.argv[1])
-from claudebox.launch.attend import Attendant
+from claudebox.sandbox.parent import Attendant
 child = os.fork()
 if child == 0:
     time.sleep(600)
@@ -59,8 +59,8 @@ def test_signal_that_does_not_interrupt_the_wait_ends_it(waits_for: str) -> None
 HAS_ENDED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from claudebox.launch import signals
-from claudebox.launch.attend import Attendant
+from claudebox.sandbox import signals
+from claudebox.sandbox.parent import Attendant
 child = os.fork()
 if child == 0:
     os._exit(0)

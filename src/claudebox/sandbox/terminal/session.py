@@ -129,7 +129,7 @@ def fork_on_terminal(terminal: int, *, into_namespaces: bool) -> tuple[int, Line
     os.close(joined)
     os.read(ready, 1)
     try:
-        Keeper(child, terminal, slave, hearing, telling, note).keep(is_foreground=is_foreground)
+        SessionLeader(child, terminal, slave, hearing, telling, note).keep(is_foreground=is_foreground)
     finally:
         os._exit(1)
 
@@ -144,7 +144,7 @@ def is_foreground_of(terminal: int) -> bool:
         return error.errno == errno.ENOTTY
 
 
-class Keeper:
+class SessionLeader:
     def __init__(self, box: int, terminal: int, slave: int, hearing: int, telling: int, note: int) -> None:
         self.box = box
         self.terminal = terminal
@@ -179,7 +179,7 @@ class Keeper:
         import select
         import termios  # noqa: F401
 
-        from claudebox.launch import signals  # noqa: F401
+        from claudebox.sandbox import signals  # noqa: F401
 
         signal.signal(signal.SIGCHLD, lambda *_: None)
         waking = wake_on_signals()
@@ -206,7 +206,7 @@ class Keeper:
             return
         import time
 
-        from claudebox.launch.signals import program_of
+        from claudebox.sandbox.signals import program_of
 
         self.stopped_by = os.WSTOPSIG(status)
         self.program = program_of(self.box)

@@ -1,0 +1,1 @@
+"""The terminal that a box has of its own."""
