@@ -16,7 +16,7 @@ from unit.sandbox.terminal.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRI
 from unit.sandbox.terminal.terminal_forbidden import forbidden_actions
 from unit.sandbox.terminal.terminal_model import DIALECTS, EIGHT_BIT_DIALECT, Terminal
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+CHECKOUT = Path(__file__).resolve().parents[4]
 RECORDINGS = sorted((Path(__file__).parent / "recordings").iterdir())
 ENDS = (b"\x07", b"\x1b\\")
 
