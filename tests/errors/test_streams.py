@@ -14,7 +14,7 @@ from claudebox.errors import FAILED, Problem
 from claudebox.model import Launch
 from claudebox.process import isolation
 from claudebox.sandbox.launch import launch
-from claudebox.sandbox.terminal import relay, session
+from claudebox.sandbox.terminal import open_users_terminal, relay, session
 from errors.scene import Problems, Scene
 
 
@@ -67,7 +67,7 @@ def no_pseudoterminals(scene: Scene) -> None:
 def terminal_of_somebody_else(scene: Scene) -> None:
     scene.monkeypatch.setattr(os, "isatty", lambda _: True)
     scene.monkeypatch.setattr(os, "open", lambda *_: os.lstat("/no/such/terminal"))
-    session.open_users_terminal()
+    open_users_terminal()
 
 
 def two_terminals(scene: Scene) -> None:
