@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.errors import FAILED
-from claudebox.features.limits import act as limits
+from claudebox.features.limits import systemd as limits
 from claudebox.model import Limits
 from errors.scene import Problems, Scene
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 
 from claudebox.commands.setup import PARTS, lines_for, problem_in
-from claudebox.settings.profiles import shipped_profile
+from claudebox.settings.files import shipped_profile
 
 
 def test_profile_and_trial_mean_the_same_box() -> None:
