@@ -9,9 +9,9 @@ from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
-from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Launch, Plan, Question
 from claudebox.plan import decide, survey
+from claudebox.sandbox.launch import launch
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
 from claudebox.terminal import can_ask, say

@@ -12,7 +12,6 @@ from claudebox.features.nix import PACKAGES
 from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
-from claudebox.launch import launch
 from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
 from claudebox.overlay import store
 from claudebox.overlay.bundle import BUNDLE, HEAD, KNOWN
@@ -23,6 +22,7 @@ from claudebox.overlay.screen import counts, diff_lines, listing, summary
 from claudebox.overlay.store import Layer
 from claudebox.plan import make_plan
 from claudebox.record import Record
+from claudebox.sandbox.launch import launch
 from claudebox.settings import Word
 from claudebox.settings.gather import gather
 from claudebox.settings.table import ASK, AUTH, ENV, HOST_PORTS, MOUNTS, NETWORK, NO_NETWORK, NONE, ON, PUBLISH, REVIEW

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import launch
 from claudebox.features import Feature
 from claudebox.model import Launch, Step
 from claudebox.process.companion import Companion
+from claudebox.sandbox import launch
 from hosts.machine import EVERYONE, TREES, Machine
 
 

@@ -1,7 +1,7 @@
-"""Starts a box as its Plan says.
+"""Starts a box as its Plan says: one process becomes two.
 
-One process becomes two: the child becomes bwrap; the parent stays outside, waits, and does what comes afterwards
-(`attend.py`). Everything else is a step of the Plan, which its feature does.
+The child becomes bwrap. The parent stays outside, waits, and does what comes afterwards (`parent.py`, which the child
+never loads). Everything else is a step of the Plan, which its feature does.
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ from __future__ import annotations
 import os
 
 from claudebox.errors import CANNOT_EXECUTE, Problem
-from claudebox.files import prepare
-from claudebox.launch.attend import fork_below
-from claudebox.launch.gate import Gate, expect
+from claudebox.files import c_call, prepare
 from claudebox.model import Launch, Plan, Preparation, Step
 from claudebox.process import signal
+from claudebox.process.companion import die_with_parent, has_ended
 from claudebox.process.isolation import (
+    ADOPT_ORPHANS,
     check_standard_streams,
     close_all_but,
+    fork_into_namespaces,
     leave_session_keyring,
     refuse_internet_sockets,
+    scope_to_box,
     seal_standard_input,
 )
-from claudebox.view.argv import SECCOMP, bwrap_operations, program_words
+from claudebox.sandbox.argv import SECCOMP, bwrap_operations, program_words
+from claudebox.sandbox.gate import Gate, expect
+from claudebox.sandbox.terminal import BoxTerminal, open_users_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,8 +54,20 @@ def launch(launch: Launch) -> NoReturn:
     if plan.kernel.drop_groups:
         drop_groups()
     inside = [(feature, os.pipe()) for feature in launch.acts(Step.INSIDE)]
-    fork_below(launch, gate, companions, [ends for _, ends in inside])
-    # From here on, this is the child.
+    # A network of its own needs a namespace that claudebox makes.
+    has_namespace = plan.kernel.owns_pid_namespace or bool(inside)
+    starting, _ = os.pipe()  # ends when the child becomes another program
+    below, above = os.pipe()  # ends when the parent does
+    child, terminal = fork_box(into_namespaces=has_namespace)
+    if child != 0:
+        from claudebox.sandbox.parent import Attendant
+
+        pipes = tuple(ours for _, (ours, _) in inside)
+        Attendant(child, terminal, companions, pipes, has_namespace=has_namespace).attend(launch, gate, starting, above)
+    os.close(above)
+    die_with_parent()
+    if has_ended(below):
+        os._exit(1)  # the parent died before the kernel was asked to watch it
     leave_session_keyring()
     for feature in launch.acts(Step.MOUNT):
         feature.mount(launch)
@@ -92,6 +108,33 @@ def open_options(launch: Launch, gate: Gate, descriptors: list[int]) -> list[str
     return options
 
 
+def drop_groups() -> None:
+    try:
+        os.setgroups([])
+    except PermissionError:
+        pass  # root of a user namespace may not drop them, and has none that matter
+
+
+def fork_box(*, into_namespaces: bool) -> tuple[int, BoxTerminal | None]:
+    """Fork the process that becomes bwrap, in a process group of its own; 0 in that process.
+
+    Where it would have the user's terminal, it gets one of its own.
+    """
+    if not into_namespaces:
+        # What bwrap leaves behind becomes a child of this process, which ends it.
+        c_call("prctl", ADOPT_ORPHANS, 1, 0, 0, 0)
+    terminal = open_users_terminal()
+    if terminal >= 0:
+        from claudebox.sandbox.terminal.session import fork_on_terminal
+
+        return fork_on_terminal(terminal, into_namespaces=into_namespaces)
+    child = fork_into_namespaces() if into_namespaces else os.fork()
+    if child == 0:
+        os.setpgid(0, 0)
+        scope_to_box()
+    return child, None
+
+
 def become_bwrap(launch: Launch, options: list[str], descriptors: list[int]) -> NoReturn:
     plan = launch.plan
     argv = [plan.bwrap, *options, *program_words(plan)]
@@ -102,13 +145,6 @@ def become_bwrap(launch: Launch, options: list[str], descriptors: list[int]) -> 
         os.execve(plan.bwrap, argv, environment)
     except OSError as error:
         raise Problem(f"{plan.bwrap} cannot be started: {error.strerror}", status=CANNOT_EXECUTE) from None
-
-
-def drop_groups() -> None:
-    try:
-        os.setgroups([])
-    except PermissionError:
-        pass  # root of a user namespace may not drop them, and has none that matter
 
 
 def _set_signals() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.kernel import seccomp as table
-from claudebox.features.kernel.seccomp import ARCHITECTURES, call_filter
+from claudebox.sandbox import seccomp as table
+from claudebox.sandbox.seccomp import ARCHITECTURES, call_filter
 
 pytestmark = pytest.mark.req("SEC-02")
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.launch import escape_codes
-from claudebox.launch.escape_codes import OutputFilter
-from unit.launch.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS, NOT_IN_THE_MODEL, USEFUL
-from unit.launch.terminal_forbidden import forbidden_actions
-from unit.launch.terminal_model import DIALECTS, EIGHT_BIT_DIALECT, Terminal
+from claudebox.sandbox.terminal import escape_codes
+from claudebox.sandbox.terminal.escape_codes import OutputFilter
+from unit.sandbox.terminal.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS, NOT_IN_THE_MODEL, USEFUL
+from unit.sandbox.terminal.terminal_forbidden import forbidden_actions
+from unit.sandbox.terminal.terminal_model import DIALECTS, EIGHT_BIT_DIALECT, Terminal
 
-CHECKOUT = Path(__file__).resolve().parents[3]
+CHECKOUT = Path(__file__).resolve().parents[4]
 RECORDINGS = sorted((Path(__file__).parent / "recordings").iterdir())
 ENDS = (b"\x07", b"\x1b\\")
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 READ_ONLY = (RO, ABSENT, HIDE, COVER, MASK)
 MOUNTED = (*READ_ONLY, *WRITABLE, TMPFS)
 SLOTS = 16  # in a pipe, one for each packet
+FIRST = 1  # the number of the first process in a pid namespace
 
 
 class Expected(Record):
@@ -150,7 +151,7 @@ class Gate:
         try:
             # What bwrap has now is not a whole filter yet: if this process ends here, bwrap fails.
             os.write(self.ours, self.content[SLOTS : SLOTS + 1])
-            first = _first_process(builder)
+            first = first_process(builder)
             wrong = self._find_wrong(builder, first)
             if wrong:
                 raise _changed(wrong)
@@ -216,23 +217,43 @@ def _as_in_mountinfo(path: str) -> bytes:
     return name
 
 
-def _first_process(builder: int) -> int:
+def first_process(builder: int) -> int:
     """The first process of the namespace that bwrap has made, by its number on the host."""
+    for pid, inner in children_of(builder).items():
+        if inner == FIRST:
+            return pid
+    raise ProcessLookupError
+
+
+def program_of(builder: int) -> int:
+    """The program of the box; 0 if it has not started. bwrap starts it first, so its number in the box is the lowest.
+
+    It is two pid namespaces away: a child of the first process in the namespace that bwrap made.
+    """
     try:
-        with open(f"/proc/{builder}/task/{builder}/children") as file:
-            children = file.read().split()
+        inside = children_of(first_process(builder))
+    except OSError:
+        return 0
+    return min(inside, key=inside.__getitem__, default=0)
+
+
+def children_of(parent: int) -> dict[int, int]:
+    """The children of a process that has one thread, each with its number in its own namespace."""
+    try:
+        with open(f"/proc/{parent}/task/{parent}/children") as file:
+            candidates = file.read().split()
     except FileNotFoundError:
-        children = os.listdir("/proc")  # this kernel does not keep the list
-    parent = b"PPid:\t%d\n" % builder
-    for child in filter(str.isdigit, children):
+        candidates = list(filter(str.isdigit, os.listdir("/proc")))  # this kernel does not keep the list
+    found = {}
+    for pid in candidates:
         try:
-            with open(f"/proc/{child}/status", "rb") as file:
-                lines = file.readlines()
+            with open(f"/proc/{pid}/status", "rb") as file:
+                fields = dict(line.split(b":", 1) for line in file)
         except OSError:
             continue  # it has ended meanwhile
-        if parent in lines and any(line.startswith(b"NSpid:") and line.split()[-1] == b"1" for line in lines):
-            return int(child)
-    raise ProcessLookupError
+        if int(fields[b"PPid"]) == parent:
+            found[int(pid)] = int(fields[b"NSpid"].split()[-1])
+    return found
 
 
 def _changed(path: str) -> Problem:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.model import FILE, RW, SYMLINK, Mount, Origin
-from claudebox.overlay import vanished
-from claudebox.overlay.vanished import Look, gone_text, hold_home
+from claudebox.overlay import lost_files
+from claudebox.overlay.lost_files import Look, gone_text, hold_home
 
 pytestmark = pytest.mark.req("WORK-01")
 
@@ -53,7 +53,7 @@ def test_project_and_what_tools_keep_do_not_count_and_their_neighbours_do(home: 
 
 @pytest.mark.parametrize(("limit", "value"), [("MOST_LOOKED_AT", 50), ("LONGEST", -1.0)])
 def test_number_and_time_have_an_end(home: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: float) -> None:
-    monkeypatch.setattr(vanished, limit, value)
+    monkeypatch.setattr(lost_files, limit, value)
     (home / "many").mkdir()
     for number in range(600):
         (home / "many" / str(number)).touch()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.launch.escape_codes import MODES, OutputFilter
+from claudebox.sandbox.terminal.escape_codes import MODES, OutputFilter
 
 BEGIN, END = b"\x1b\\", b"\x1b[m\x1b(B\x0f"
 

@@ -1,4 +1,4 @@
-"""The keeper obeys, whatever has become of its sentinel."""
+"""The leader obeys, whatever has become of its sentinel."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox.launch.keeper import DONE, GIVE_UP_STOPPING, GO_ON, GOES_ON
+from claudebox.sandbox.terminal import DONE, GIVE_UP_STOPPING, GO_ON, GOES_ON
 from patience import PATIENCE, comes_true
 
 # Its own process group is that of the box: to be continued does no harm. There is no terminal.
-KEEPS = """
+LEADS = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
-from claudebox.launch.keeper import Keeper, _post_sentinel
-keeper = Keeper(os.getpgrp(), -1, -1, int(sys.argv[2]), int(sys.argv[3]), -1)
-keeper.sentinel = _post_sentinel(os.getpgrp())
-os.write(1, b"%d\\n" % keeper.sentinel)
-keeper._serve()
+from claudebox.sandbox.terminal.session import Leader, fork_sentinel
+leader = Leader(os.getpgrp(), -1, -1, int(sys.argv[2]), int(sys.argv[3]), -1)
+leader.sentinel = fork_sentinel(os.getpgrp())
+os.write(1, b"%d\\n" % leader.sentinel)
+leader.serve()
 """
 
 
@@ -31,7 +31,7 @@ def test_sentinel_that_has_ended_is_not_ended_again() -> None:
     hearing, orders = os.pipe()
     told, telling = os.pipe()
     source = Path(claudebox.__file__).parent.parent
-    words = [sys.executable, "-c", KEEPS, str(source), str(hearing), str(telling)]
+    words = [sys.executable, "-c", LEADS, str(source), str(hearing), str(telling)]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, pass_fds=(hearing, telling), start_new_session=True
     ) as process:

@@ -1,4 +1,4 @@
-"""Carries what is typed into the box's terminal, and what is shown there to the user's, through a filter.
+"""Passes what is typed to the box's terminal, and what is shown there to the user's, through a filter.
 
 No more is read on one side while something waits to be written on the other: a terminal that stands still makes the
 program wait, and does not make this process grow.
@@ -15,18 +15,19 @@ import termios
 import time
 
 from claudebox.errors import Problem
-from claudebox.launch.escape_codes import OutputFilter
-from claudebox.launch.keeper import (
+from claudebox.process import signal
+from claudebox.sandbox.parent import has_child_ended
+from claudebox.sandbox.terminal import (
     GIVE_UP_STOPPING,
     GO_ON,
     GO_ON_BEHIND,
     GOES_ON,
     STOP,
     STREAMS,
-    Line,
+    BoxTerminal,
     is_foreground_of,
 )
-from claudebox.process import signal
+from claudebox.sandbox.terminal.escape_codes import OutputFilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ class UsersTerminal:
         self.before: Modes = []
         self.raw: Modes = []
         self.undo = b""
-        self.typed_ahead = b""  # before `take`, and not asked for yet
 
     def is_foreground(self) -> bool:
         return is_foreground_of(self.descriptor)
@@ -64,26 +64,25 @@ class UsersTerminal:
         poll.register(self.descriptor, 0)
         return bool(poll.poll(0))
 
-    def take(self) -> bool:
-        """Have every key as it is typed, if the terminal is ours to read from. Whether it is."""
-        if self.is_raw or not self.is_foreground():
-            return self.is_raw
+    def take(self) -> bytes | None:
+        """Have every key as it is typed. Returns what was typed before; None if we may not read from the terminal."""
+        if self.is_raw:
+            return b""
+        if not self.is_foreground():
+            return None
+        typed_ahead = b""
         try:
             # Not before: behind a shell these may be the modes of its line editor.
             now = termios.tcgetattr(self.descriptor)
             if now != self.raw:
-                self.typed_ahead += self._read_typed_lines(now)
+                typed_ahead = self._read_typed_lines(now)
                 self.before, self.raw = now, _made_raw(termios.tcgetattr(self.descriptor), self.is_output)
             termios.tcsetattr(self.descriptor, termios.TCSANOW, self.raw)
         except termios.error:
-            return False  # it is gone
+            return None  # it is gone
         self.is_raw = True
         self._write_note()
-        return True
-
-    def take_typed_ahead(self) -> bytes:
-        keys, self.typed_ahead = self.typed_ahead, b""
-        return keys
+        return typed_ahead
 
     def _read_typed_lines(self, modes: Modes) -> bytes:
         """The keys of all lines that wait to be read, with those that have ended one, or the whole input.
@@ -114,18 +113,18 @@ class UsersTerminal:
         self._write_note()
 
     def lose(self) -> None:
-        """Know that somebody has taken the terminal, and perhaps changed its modes."""
+        """Somebody has taken the terminal, and perhaps changed its modes."""
         self.is_raw = False
         self._write_note()
 
     def note_undo(self, undo: bytes) -> None:
-        """Note what would undo the modes that the program has set by escape codes."""
+        """Keep what would undo the modes that the program has set by escape codes."""
         if undo != self.undo:
             self.undo = undo
             self._write_note()
 
     def _write_note(self) -> None:
-        """Tell the keeper what to do if this process is killed."""
+        """Tell the leader of the session what to do if this process is killed."""
         if self.is_raw:
             os.pwrite(self.note, marshal.dumps((self.before, self.raw, self.undo)), 0)
         else:
@@ -180,20 +179,23 @@ LAST_WORDS = 1 << 18  # bytes that a box can have written before it stopped or e
 STUCK_MILLISECONDS = 200  # after which a terminal that takes nothing is left alone, if somebody wants us to end
 LOOK_MILLISECONDS = 250  # `fg` does not tell a job that was running behind the shell that it is in front now
 NOTICE_SECONDS, REDRAW_SECONDS = 6, 0.3
-NOTED = (signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP, signal.SIGCHLD)
+HANDLED = (signal.SIGWINCH, signal.SIGCONT, signal.SIGTSTP)
 IGNORED = (signal.SIGTTIN, signal.SIGTTOU)
 LOCALE = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
 class Relay:
-    def __init__(self, line: Line, box: int, waking: int, hang_up: Callable[[], None]) -> None:
-        require_one_terminal(line.terminal)
-        self.line = line
+    def __init__(
+        self, terminal: BoxTerminal, box: int, read_signals: Callable[[], bytes], hang_up: Callable[[], None]
+    ) -> None:
+        require_one_terminal(terminal.users)
+        self.terminal = terminal
         self.box = box
+        self.read_signals = read_signals  # returns the numbers of those that have come
         self.hang_up = hang_up  # is told that the terminal is gone
-        self.user = UsersTerminal(line.terminal, line.note, is_output=os.isatty(1))
-        self.master = line.master
+        self.user = UsersTerminal(terminal.users, terminal.note, is_output=os.isatty(1))
+        self.master = terminal.master
         self.filter = OutputFilter(is_utf8=_reads_utf8())
         self.keys = b""  # typed, and not taken by the box yet
         self.output = b""  # shown, and not taken by the user's terminal yet
@@ -202,11 +204,9 @@ class Relay:
         self.poll = select.poll()
         self.masks: dict[int, int] = {}
         self.watched: dict[int, Callable[[int], bool]] = {}
-        self.has_ended = False
-        self.noted: set[int] = set()  # signals
-        self.waking = waking
+        self.signals: set[int] = set()  # those that nothing was done about yet
         self.sizes: list[tuple[float, int]] = []  # when to give the box's terminal so many rows
-        self.awaited = 0  # orders to go on that the keeper has not carried out yet
+        self.awaited = 0  # orders to go on that the leader of the session has not carried out yet
 
     def watch(self, descriptor: int, answer: Callable[[int], bool]) -> None:
         """Call this function if the pipe has something to read or ends; and again if it has returned True."""
@@ -247,20 +247,19 @@ class Relay:
         os.set_blocking(self.master, False)
         for number in IGNORED:
             signal.signal(number, signal.SIG_IGN)
-        for number in NOTED:
+        for number in HANDLED:
             signal.signal(number, lambda *_: None)
         self.user.copy_size(self.master)
         if self.user.is_foreground():
             self.user.copy_modes(self.master)
-        if self.line.is_foreground:
+        if self.terminal.is_foreground:
             self._take_keys()
 
-    def run(self) -> None:
-        """Return when the box has ended."""
-        self.watch(self.waking, self._hear_signals)
-        self.watch(self.line.stops, self._hear_keeper)
-        self._look_for_end()
-        while not self.has_ended:
+    def run(self, waking: int) -> None:
+        """Return when the box has ended. `waking` can be read when a signal has come."""
+        self.watch(waking, self._hear_signals)
+        self.watch(self.terminal.stops, self._hear_leader)
+        while not has_child_ended(self.box):
             self._choose()
             may_come_to_front = self.wants_keys and not self.user.is_raw
             ready = self.poll.poll(LOOK_MILLISECONDS if may_come_to_front or self.sizes else None)
@@ -273,8 +272,8 @@ class Relay:
         self._drain()
 
     def end(self) -> None:
-        """Bring the user's terminal back, and be an ordinary process again."""
-        for number in (*NOTED, *IGNORED):
+        """Restore the user's terminal and the handling of signals."""
+        for number in (*HANDLED, *IGNORED):
             signal.signal(number, signal.SIG_DFL)
         self._undo_modes()
         self.user.give_back()
@@ -320,9 +319,9 @@ class Relay:
 
     def _take_keys(self) -> bool:
         """Have the user's keys from now on, if they are ours. Whether they are."""
-        has_keys = self.user.take()
-        self.keys += self.user.take_typed_ahead()
-        return has_keys
+        typed_ahead = self.user.take()
+        self.keys += typed_ahead or b""
+        return typed_ahead is not None
 
     def _read_keys(self) -> None:
         if not self.user.is_raw:
@@ -392,7 +391,7 @@ class Relay:
         while self.output:
             if not user.poll(STUCK_MILLISECONDS):
                 self._note_signals()
-                if not self.noted.isdisjoint(ENDING):
+                if not self.signals.isdisjoint(ENDING):
                     return False
             self._write_output()
         return True
@@ -402,23 +401,17 @@ class Relay:
         self._flush()
 
     def _note_signals(self) -> None:
-        try:
-            numbers = os.read(self.waking, LITTLE)
-        except BlockingIOError:
-            return
-        for number in numbers:
+        for number in self.read_signals():
             if number == signal.SIGCONT:
-                self.noted.discard(signal.SIGTSTP)  # it undoes an earlier stop, and not a later one
-            self.noted.add(number)
+                self.signals.discard(signal.SIGTSTP)  # it undoes an earlier stop, and not a later one
+            self.signals.add(number)
 
     def _hear_signals(self, _: int) -> bool:
         self._note_signals()
         return True
 
     def _act_on_signals(self) -> None:
-        numbers, self.noted = self.noted, self.noted.intersection(ENDING)
-        if signal.SIGCHLD in numbers:
-            self._look_for_end()
+        numbers, self.signals = self.signals, self.signals.intersection(ENDING)
         if signal.SIGWINCH in numbers:
             self.user.copy_size(self.master)
         if signal.SIGCONT in numbers:
@@ -428,17 +421,14 @@ class Relay:
         if signal.SIGTSTP in numbers:
             self._order(STOP)
 
-    def _look_for_end(self) -> None:
-        self.has_ended = os.waitid(os.P_PID, self.box, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-    def _hear_keeper(self, _: int) -> bool:
-        said = os.read(self.line.stops, 1)
+    def _hear_leader(self, _: int) -> bool:
+        said = os.read(self.terminal.stops, 1)
         if not said:
-            os.kill(self.box, signal.SIGKILL)  # somebody has killed the keeper
+            os.kill(self.box, signal.SIGKILL)  # somebody has killed the leader
         elif said == GOES_ON:
             self.awaited -= 1
             self._write_keys()  # now: a box that stops again and again would have the keys held for ever
-        elif not self.awaited and signal.SIGCONT not in self.noted:
+        elif not self.awaited and signal.SIGCONT not in self.signals:
             self._stop(said[0])
         return bool(said)
 
@@ -460,15 +450,15 @@ class Relay:
     def _stop_job(self, number: int) -> bool:
         """Stop the caller's job, with the script that started us. False if nobody could continue it."""
         self._note_signals()
-        self.noted -= {signal.SIGTSTP, signal.SIGCONT}
+        self.signals -= {signal.SIGTSTP, signal.SIGCONT}
         handler = signal.signal(number, signal.SIG_DFL)
         os.kill(0, number)
         # Here we are continued.
         signal.signal(number, handler)
         self._note_signals()
-        was_continued = signal.SIGCONT in self.noted
+        was_continued = signal.SIGCONT in self.signals
         # To be continued twice might undo the next stop. If Ctrl-Z was pressed again already, that is still to be done.
-        self.noted.discard(signal.SIGCONT)
+        self.signals.discard(signal.SIGCONT)
         return was_continued
 
     def _go_on(self) -> None:
@@ -480,9 +470,9 @@ class Relay:
 
     def _order(self, order: bytes) -> None:
         try:
-            os.write(self.line.orders, order)
+            os.write(self.terminal.orders, order)
         except BrokenPipeError:
-            pass  # somebody has killed the keeper; `_hear_keeper` sees to it
+            pass  # somebody has killed the leader; `_hear_leader` sees to it
 
     def _lose_terminal(self) -> None:
         """The window is closed. The programs in the box see the same of their terminal.

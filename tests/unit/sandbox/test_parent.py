@@ -19,13 +19,13 @@ from patience import PATIENCE
 ATTENDS = """
 import os, signal, sys, threading, time
 sys.path.insert(0, sys.argv[1])
-from claudebox.launch.attend import Attendant
+from claudebox.sandbox.parent import Attendant
 child = os.fork()
 if child == 0:
     time.sleep(600)
-attendant = Attendant(child, None, has_namespace=True)
-attendant.lives = os.pipe()[:1] if sys.argv[2] == "lives" else ()
-attendant._relay_signals()
+lives = os.pipe()[:1] if sys.argv[2] == "lives" else ()
+attendant = Attendant(child, None, [], lives, has_namespace=True)
+attendant.hear_signals()
 
 def send():
     time.sleep(0.3)  # until the first thread waits
@@ -34,9 +34,9 @@ def send():
 
 threading.Thread(target=send, daemon=True).start()
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-attendant._stay()
+attendant.wait()
 attendant.status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-attendant.be_ordinary_again()
+attendant.restore()
 signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
 attendant.end_likewise()
 """
@@ -59,17 +59,16 @@ def test_signal_that_does_not_interrupt_the_wait_ends_it(waits_for: str) -> None
 HAS_ENDED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from claudebox.launch import signals
-from claudebox.launch.attend import Attendant
+from claudebox.sandbox.parent import Attendant
 child = os.fork()
 if child == 0:
     os._exit(0)
-attendant = Attendant(child, None, has_namespace=True)
-attendant._relay_signals()
-signals.set_limit(attendant)
+attendant = Attendant(child, None, [], (), has_namespace=True)
+attendant.hear_signals()
+signal.alarm(600)
 os.waitpid(child, 0)
 os.kill(os.getpid(), signal.SIGTERM)
-attendant.be_ordinary_again()
+attendant.restore()
 sys.exit(signal.alarm(0))
 """
 

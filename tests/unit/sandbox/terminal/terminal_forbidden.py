@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from unit.launch.terminal_model import DIALECTS, Action, Dialect, Terminal
+from unit.sandbox.terminal.terminal_model import DIALECTS, Action, Dialect, Terminal
 
 KNOWN_OSC = {0, 1, 2, 4, 5, 8, 9, *range(10, 20), 99, 104, 105, *range(110, 120), 133, 777, 7501, 21337}
 # Other languages, another reading of bytes, a log, other codes for keys, other ways to paste; of xterm.

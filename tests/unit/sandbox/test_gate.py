@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.launch.gate import Expected, _is_right
+from claudebox.sandbox.gate import Expected, _is_right
 
 pytestmark = pytest.mark.req("SEC-01")
 

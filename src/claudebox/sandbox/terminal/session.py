@@ -1,17 +1,17 @@
-"""Gives the box a terminal of its own.
+"""Gives the box a terminal of its own, and controls its jobs.
 
 Three processes outside of the box have to do with it:
 
-  parent      is in the job of the caller and has the user's terminal. It carries what is typed and shown (relay.py).
-  keeper      leads the session of the box's terminal. It sees the box stop, and brings the user's terminal back if
+  parent      is in the job of the caller and has the user's terminal. It relays what is typed and shown (relay.py).
+  leader      leads the session of the box's terminal. It sees the box stop, and restores the user's terminal if
               somebody kills the parent.
   sentinel    does nothing. It is in the process group of the box, so it stops when that group is told to, and the
-              keeper is told. bwrap cannot stop: it is the first process of a pid namespace.
+              leader, its parent, is told. bwrap cannot stop: it is the first process of a pid namespace.
 
-Without a keeper and its sentinel Ctrl-Z would do nothing: the kernel does not stop a process group none of whose
+Without a leader and its sentinel Ctrl-Z would do nothing: the kernel does not stop a process group none of whose
 members has a parent elsewhere in the session, because nobody could continue it.
 
-The box is a child of the parent, not of the keeper, so all else is as it is without a terminal.
+The box is a child of the parent, not of the leader, so everything else is as it is without a terminal.
 
 Imports: the first half runs before bwrap starts, so what the second half needs is imported there.
 """
@@ -24,26 +24,26 @@ from claudebox.errors import Problem
 from claudebox.process import signal
 from claudebox.process.companion import die_with_parent, forget_arguments
 from claudebox.process.isolation import close_all_but, fork_into_namespaces, fork_sibling, scope_to_box
-from claudebox.record import Record
+from claudebox.sandbox.gate import program_of
+from claudebox.sandbox.terminal import (
+    DONE,
+    GIVE_UP_STOPPING,
+    GO_ON,
+    GO_ON_BEHIND,
+    GOES_ON,
+    STOP,
+    STREAMS,
+    BoxTerminal,
+    is_foreground_of,
+    wake_on_signals,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-STREAMS = (0, 1, 2)
 STOPS = (signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU)
 IGNORED = (*STOPS, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
-
-# What the parent may say to the keeper. Only the keeper stops and continues the box, one order after the other: with
-# two who do, an older SIGCONT could undo a later stop.
-GO_ON = b"f"  # the box goes on, as the foreground of its terminal
-GO_ON_BEHIND = b"b"  # the box goes on, and stops if it wants to read
-STOP = b"z"  # the box stops, if it likes
-GIVE_UP_STOPPING = b"o"  # nobody could continue the caller's job: the same holds for the box
-DONE = b"."
-# What the keeper says: the number of the signal that has stopped the box, or
-GOES_ON = b"\0"  # an order to go on is carried out; what was said before it does not count any more
-
 LONGEST_NUMBER = 20
 LONGEST_NOTE = 4096
 STOPPING_SECONDS = 2.0  # for a program to put its screen in order and stop
@@ -51,44 +51,10 @@ STOPPING_PAUSE_MILLISECONDS = 10
 STUCK_MILLISECONDS = 2000  # after which a terminal that takes nothing is left alone
 
 
-class Line(Record):
-    """The parent's ends of what connects it with the box's terminal and its keeper."""
-
-    terminal: int  # the user's own
-    master: int  # the other end of the box's terminal
-    stops: int  # a pipe from the keeper
-    orders: int  # a pipe to the keeper
-    note: int  # a file in memory: how to bring the user's terminal back
-    is_foreground: bool  # whether the box may read from the first moment on
-
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        return (self.terminal, self.master, self.stops, self.orders, self.note)
-
-
-def open_users_terminal() -> int:
-    """A descriptor of the terminal that the caller has; -1 if there is none.
-
-    It is opened anew: not to block on the descriptors that we were started with would be everybody's problem.
-    """
-    streams = [stream for stream in STREAMS if os.isatty(stream)]
-    for path in ("/dev/tty", *(f"/proc/self/fd/{stream}" for stream in streams)):
-        try:
-            return os.open(path, os.O_RDWR | os.O_NOCTTY | os.O_NONBLOCK | os.O_CLOEXEC)
-        except OSError:
-            continue
-    if streams:
-        raise Problem(
-            f"descriptor {streams[0]} is a terminal that is not yours: it cannot be kept out of the box",
-            "in a terminal of your own: script -qc 'claudebox …' /dev/null",
-        )
-    return -1
-
-
-def fork_on_terminal(terminal: int, *, into_namespaces: bool) -> tuple[int, Line | None]:
+def fork_on_terminal(terminal: int, *, into_namespaces: bool) -> tuple[int, BoxTerminal | None]:
     """Fork, with a terminal of its own for the child wherever it would have the user's.
 
-    Returns the child and the line to it in the parent, and 0 in the child. The keeper never returns.
+    Returns the child and its terminal in the parent, and 0 in the child. The leader of the session never returns.
     """
     try:
         master, slave = os.openpty()
@@ -101,21 +67,21 @@ def fork_on_terminal(terminal: int, *, into_namespaces: bool) -> tuple[int, Line
     stops, telling = os.pipe()
     hearing, orders = os.pipe()
     note = os.memfd_create("terminal", os.MFD_CLOEXEC)
-    keeper = os.fork()
-    if keeper != 0:
+    leader = os.fork()
+    if leader != 0:
         for descriptor in (slave, telling, hearing):
             os.close(descriptor)
         number = os.read(stops, LONGEST_NUMBER)
         if not number:
             # It has said why.
-            raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(keeper, 0)[1]) or 1)
-        return int(number), Line(terminal, master, stops, orders, note, is_foreground)
+            raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1]) or 1)
+        return int(number), BoxTerminal(terminal, master, stops, orders, note, is_foreground)
     for descriptor in (master, stops, orders):
         os.close(descriptor)
     os.setsid()
     # The first terminal that the leader of a session opens controls that session.
     os.close(os.open(os.ttyname(slave), os.O_RDWR | os.O_CLOEXEC))
-    # The sentinel included, which a program has to reach that suspends its process group.
+    # The sentinel included: a program that suspends its process group has to reach it.
     scope_to_box()
     ready, joined = os.pipe()
     child = fork_into_namespaces(as_sibling=True) if into_namespaces else fork_sibling()
@@ -129,22 +95,14 @@ def fork_on_terminal(terminal: int, *, into_namespaces: bool) -> tuple[int, Line
     os.close(joined)
     os.read(ready, 1)
     try:
-        Keeper(child, terminal, slave, hearing, telling, note).keep(is_foreground=is_foreground)
+        Leader(child, terminal, slave, hearing, telling, note).lead(is_foreground=is_foreground)
     finally:
         os._exit(1)
 
 
-def is_foreground_of(terminal: int) -> bool:
-    """Whether this process may read from the terminal. One that does not control it may, if it is there."""
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError as error:
-        import errno
+class Leader:
+    """The leader of the session of the box's terminal."""
 
-        return error.errno == errno.ENOTTY
-
-
-class Keeper:
     def __init__(self, box: int, terminal: int, slave: int, hearing: int, telling: int, note: int) -> None:
         self.box = box
         self.terminal = terminal
@@ -156,10 +114,9 @@ class Keeper:
         self.stopped_by = 0  # the signal, while the program has not stopped yet
         self.program = 0
         self.deadline = 0.0
-        self.sentinel = -1
-        self.has_sentinel = True  # as long as it was not waited for, nobody else has its number
+        self.sentinel = -1  # not once it was waited for: another process may have its number
 
-    def keep(self, *, is_foreground: bool) -> NoReturn:
+    def lead(self, *, is_foreground: bool) -> NoReturn:
         null = os.open(os.devnull, os.O_RDWR)
         for stream in STREAMS:
             os.dup2(null, stream)
@@ -167,19 +124,17 @@ class Keeper:
         forget_arguments()
         for number in IGNORED:
             signal.signal(number, signal.SIG_IGN)
-        self.sentinel = _post_sentinel(self.box)
+        self.sentinel = fork_sentinel(self.box)
         if is_foreground:
             self._set_foreground(self.box)
         os.write(self.telling, b"%d" % self.box)
-        self._serve()
+        self.serve()
 
-    def _serve(self) -> NoReturn:
+    def serve(self) -> NoReturn:
         # All of it now: an agent may be able to change what is imported later.
         import marshal  # noqa: F401
         import select
         import termios  # noqa: F401
-
-        from claudebox.launch import signals  # noqa: F401
 
         signal.signal(signal.SIGCHLD, lambda *_: None)
         waking = wake_on_signals()
@@ -198,15 +153,15 @@ class Keeper:
                 self._obey(os.read(self.hearing, 1))
 
     def _look_at_sentinel(self) -> None:
-        if not self.has_sentinel:
+        if self.sentinel < 0:
             return
         pid, status = os.waitpid(self.sentinel, os.WNOHANG | os.WUNTRACED)
-        self.has_sentinel = pid == 0 or os.WIFSTOPPED(status)
-        if pid == 0 or not self.has_sentinel:
+        if pid == 0:
+            return
+        if not os.WIFSTOPPED(status):
+            self.sentinel = -1
             return
         import time
-
-        from claudebox.launch.signals import program_of
 
         self.stopped_by = os.WSTOPSIG(status)
         self.program = program_of(self.box)
@@ -228,7 +183,7 @@ class Keeper:
             os._exit(0)
         elif order in (GO_ON, GO_ON_BEHIND):
             self.stopped_by = 0
-            self._note_front()
+            self._remember_foreground()
             self._set_foreground(self.front if order == GO_ON else os.getpgrp())
             # Once each: whoever goes on may stop again at once, and the second signal would undo that.
             for group in {self.front, self.box}:
@@ -237,11 +192,11 @@ class Keeper:
         elif order == STOP:
             self._send(self.box, signal.SIGTSTP)
         elif order == GIVE_UP_STOPPING:
-            if self.has_sentinel:  # a box can end it, and can have its parent say this twice
+            if self.sentinel >= 0:  # a box can end it, and can have its parent say this twice
                 os.kill(self.sentinel, signal.SIGKILL)
             self._send(self.box, signal.SIGCONT)
         else:
-            self._bring_back()
+            self._restore_terminal()
             os._exit(1)
 
     def _tell(self, word: bytes) -> None:
@@ -250,8 +205,8 @@ class Keeper:
         except BrokenPipeError:
             pass  # somebody has killed the parent; what it has left to hear is the end of its orders
 
-    def _note_front(self) -> None:
-        """Note who is in front, unless nobody of the box is: a shell in there may have changed it."""
+    def _remember_foreground(self) -> None:
+        """Remember the foreground group unless it is ours: a shell in the box may have changed it."""
         try:
             front = os.tcgetpgrp(self.slave)
         except OSError:
@@ -271,7 +226,7 @@ class Keeper:
         except OSError:
             pass  # nobody is left in it
 
-    def _bring_back(self) -> None:
+    def _restore_terminal(self) -> None:
         """Do what the parent, which somebody has killed, can do no more. A shell may have done some of it."""
         import marshal
         import termios
@@ -300,14 +255,7 @@ class Keeper:
                 pass
 
 
-def wake_on_signals() -> int:
-    """A descriptor from which the number of each signal can be read that has a handler."""
-    waking, wake = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    return waking
-
-
-def _post_sentinel(group: int) -> int:
+def fork_sentinel(group: int) -> int:
     sentinel = os.fork()
     if sentinel != 0:
         try:
