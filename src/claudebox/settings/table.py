@@ -82,7 +82,7 @@ class Setting(Record, Generic[T_co]):
     @property
     def key(self) -> str:
         """What a file calls it; "" if no file says it."""
-        return self.called or ("" if self.adds_to or self.kind not in (VALUE, LIST) else self.name)
+        return self.called or ("" if self.adds_to or self.type.kind not in (VALUE, LIST) else self.name)
 
     @property
     def field(self) -> str:
@@ -104,7 +104,7 @@ class Table:
     def __init__(self, settings: tuple[Setting[object], ...]) -> None:
         self.settings = settings = tuple(one for group in GROUPS for one in settings if one.group == group)
         self.by_name = {one.name: one for one in settings}
-        self.by_key = {one.key: one for one in settings if one.key}
+        self.by_key = {key: one for one in settings if (key := one.key)}
         self.by_variable = {one.variable: one for one in settings if one.variable}
         self.by_option = {one.option: one for one in settings if not one.in_files_only}
         self.by_option |= {one.short: one for one in settings if one.short}
