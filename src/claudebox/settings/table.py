@@ -199,6 +199,15 @@ REVIEW = Setting(
     is_daily=True,
 )
 
+ALL, SAFE, ASK = "all", "safe", "ask"
+LAND = Setting(
+    *("land", CHANGE),
+    "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)",
+    Choice(ALL, SAFE, ASK, default=ASK),
+    usage="WHAT",
+    is_users=True,
+)
+
 BWRAP_PATH, CLAUDE_PATH, PASTA_PATH, NFT_PATH = PATHS = tuple(
     Setting(
         *(name, TEND, f"use this {name}"),
@@ -210,15 +219,14 @@ BWRAP_PATH, CLAUDE_PATH, PASTA_PATH, NFT_PATH = PATHS = tuple(
     for name in ("bwrap", "claude", "pasta", "nft")
 )
 
-# What --help, --instances may have behind them.
-ALL = "all"
+# What may follow --instances.
 COLLECT, DROP_CACHE, DROP_CACHES = "gc", "drop-cache", "drop-caches"  # the cache of this project, or of all
 
 OWN: tuple[Setting[object], ...] = (
     Setting("yes", START, "start without asking", Switch(), short="-y", is_daily=True),
     Setting("quiet", START, "say nothing but questions, errors and what looks secret and is new", Switch(), short="-q"),
     *(PROFILE, MOUNTS, MOUNT_RW, HIDES, ENV, PASS_ENV, AUTH, NETWORK, PUBLISH, HOST_PORTS, CLAUDE_ARGS),
-    *(WRITABLE, REVIEW, PROGRAM),
+    *(WRITABLE, REVIEW, LAND, PROGRAM),
     Setting("run", START, "run CMD in the box instead of claude", Command(), usage="CMD ARG…", is_daily=True),
     Setting("shell", START, "start a shell in the box instead of claude", Switch()),
     *PATHS,
