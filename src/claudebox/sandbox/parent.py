@@ -11,7 +11,8 @@ import os
 import select
 
 from claudebox.errors import Problem
-from claudebox.model import Launch, Limits, Step
+from claudebox.features.limits import Limits
+from claudebox.model import Launch, Step
 from claudebox.process import signal
 from claudebox.process.companion import Companion, forget_arguments, hear
 from claudebox.process.isolation import close_all_but

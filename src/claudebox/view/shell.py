@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from claudebox.errors import quote
+from claudebox.features.limits import Limits
 from claudebox.host.secrets import secret_value
-from claudebox.model import Allowlist, Broker, EnvVar, Limits, Plan, Preparation, Uplink
+from claudebox.model import Allowlist, Broker, EnvVar, Plan, Preparation, Uplink
 from claudebox.sandbox.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import LAYER, RO, Launch
-from claudebox.settings.table import ALL, ASK, CHANGE, SAFE, Setting
-from claudebox.settings.types import Choice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,18 +12,7 @@ if TYPE_CHECKING:
     from claudebox.process.companion import Companion
 
 
-LAND = Setting(
-    *("land", CHANGE),
-    "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)",
-    Choice(ALL, SAFE, ASK, default=ASK),
-    usage="WHAT",
-    is_users=True,
-)
-
-
 class ReviewFeature(Feature):
-    settings = (LAND,)
-
     def applies(self, facts: Facts) -> bool:
         return facts.has_layer
 

@@ -10,12 +10,12 @@ import stat
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.review import LAND, REVIEW_FEATURE
+from claudebox.features.review import REVIEW_FEATURE
 from claudebox.host.tree import Tree
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step
 from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
 from claudebox.paths import is_below, is_inside
-from claudebox.settings.table import REVIEW
+from claudebox.settings.table import LAND, REVIEW
 from claudebox.state import Instance
 
 DOT_GIT = ".git"
