@@ -25,7 +25,7 @@ ABOVE = {
     "features": {"plan", "launch", "start", "explain", "cli"},
     "view": {"plan", "launch", "process", "start", "explain", "cli"},
     "launch": {"plan", "start", "explain", "cli", "settings"},
-    "layers": {"plan", "launch", "start", "explain", "cli", "features", "view", "settings"},
+    "overlay": {"plan", "launch", "start", "commands", "cli", "facts", "features", "view"},
     "settings": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process"},
     "host": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process", "settings", "state"},
 }
@@ -142,6 +142,7 @@ OF_PYTHON = {
     *("itertools", "_sha2", "_sha256", "_ctypes", "__future__"),
     *("fcntl", "select", "_socket"),  # for the process that keeps masks on
 }
+LAYERS = tuple(f"claudebox.overlay.{name}" for name in ("changes", "landing", "machine", "mounting", "review", "store"))
 # A machine where bwrap may not work is tried before, and one with a Nix store has more to look at: not measured here.
 # What is called is noted from the beginning, so that a module that is loaded for nothing shows.
 LAUNCHER = """
@@ -195,4 +196,4 @@ def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     unused = [name for name, use in ours.items() if use == "unused"]
     assert not unused, unused
     # Nothing here can be a layer.
-    assert not {name for name in ours if name.startswith(("claudebox.features.review.", "claudebox.layers."))}
+    assert not {name for name in ours if name.startswith(LAYERS)}

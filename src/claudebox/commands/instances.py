@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from claudebox.errors import Declined, Problem, quote
 from claudebox.files import DIRECTORY, remove_path
 from claudebox.host import read_host
-from claudebox.layers.store import Layer, list_layers
+from claudebox.overlay.store import Layer, list_layers
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state

@@ -15,12 +15,12 @@ import stat
 
 from claudebox.commands.instances import Listed, find_instances, find_others, measure, require_no_box, row, summary
 from claudebox.errors import Declined, Problem, for_account, quote
-from claudebox.features.review.commits import REFS
 from claudebox.files import DIRECTORY, remove_tree
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
 from claudebox.host.git.refs import has_refs
 from claudebox.host.tree import Tree
+from claudebox.overlay.bundle import REFS
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state
 from claudebox.terminal import output_style, says_yes, show

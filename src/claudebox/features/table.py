@@ -24,13 +24,11 @@ from claudebox.features.review import REVIEW
 from claudebox.features.secrets import MASKS, Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
-from claudebox.features.vanished import Vanished
 from claudebox.features.wishes import Hides, Wishes
 
 FEATURES: tuple[Feature, ...] = (
     Command(),
     System(),
-    Vanished(),
     NIX,
     Etc(),
     NETWORK,

@@ -17,11 +17,11 @@ from typing import Any
 from claudebox import files
 from claudebox.commands.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
 from claudebox.errors import Problem
-from claudebox.features.guard.table import GuardRow, held_rows
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Nix, Plan
+from claudebox.overlay.table import GuardRow, held_rows
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.process.single_file import own_command

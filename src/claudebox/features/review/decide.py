@@ -10,8 +10,8 @@ from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.review import REVIEW
 from claudebox.host.tree import Tree
-from claudebox.layers.machine import find_obstacle, read_mounts, refusal
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step
+from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
 from claudebox.paths import is_below, is_inside
 from claudebox.state import Instance
 

@@ -9,6 +9,10 @@ from claudebox.host.git.detours import OPERATIONS
 from claudebox.host.tree import Tree
 from claudebox.record import Record
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 HEX = frozenset("0123456789abcdef")
 LONGEST_LOG = 1 << 24
 MOST_REFS = 50_000  # in files of their own
@@ -94,6 +98,16 @@ def read_refs(tree: Tree, git_dir: str, largest: int = LARGEST) -> Refs:
     tables = tree.read_plain(f"{common}/reftable/tables.list") or b""
     is_read = len(notes) < MOST_NOTES and all(len(text) < LONGEST for text in texts.values())
     return Refs(found, packed, tables, is_read and len(paths) < MOST_REFS and len(packed) < largest)
+
+
+def read_all_refs(tree: Tree, git_dirs: Iterable[str]) -> dict[str, Refs]:
+    """The refs of several repositories, by their directories. Linked worktrees share those of theirs."""
+    found: dict[str, Refs] = {}
+    room = LARGEST  # for all of them: an agent can leave a thousand repositories for the next start
+    for git_dir in dict.fromkeys(map(common_dir, git_dirs)):
+        found[git_dir] = read_refs(tree, git_dir, max(room, 0))
+        room -= len(found[git_dir].packed)
+    return found
 
 
 def has_refs(tree: Tree, git_dir: str, prefix: str) -> bool:
