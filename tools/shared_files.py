@@ -17,13 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from claudebox import __version__
 from claudebox.features.allowlist.rules import GROUPS
+from claudebox.output.help import EXIT_STATUSES, FILES
 from claudebox.settings import types
 from claudebox.settings.contents import DESCRIPTION, NAME
 from claudebox.settings.table import BY_KEY, COMMAND, LIST, SETTINGS, Setting
 from claudebox.settings.values import PROJECT_FILE
 from claudebox.settings.words import MAY_FOLLOW, REVIEW, REVIEW_DEEDS
 from claudebox.text import fill
-from claudebox.view.help import EXIT_STATUSES, FILES
 
 # Where man and the shells look, below a prefix.
 MANUAL = "share/man/man1/claudebox.1"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
-from claudebox.agreement import News
+from claudebox.consent import News
 from claudebox.errors import Declined, Problem
 from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.model import Finding, Plan, Port
+from claudebox.output.terminal import ask, can_ask, errors_height, errors_style, say, says_yes
 from claudebox.plan import make_plan
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Value
 from claudebox.settings.words import Request
-from claudebox.terminal import ask, can_ask, errors_height, errors_style, say, says_yes
 from claudebox.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
 
 SHOW_ALL = "?"
@@ -74,18 +74,18 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
         # Who says yes in advance has just typed the command.
         say(f"{agreed.rstrip()}; another command (--audit)\n")
     elif agreed:
-        from claudebox.view.audit import news_text
-        from claudebox.view.first_screen import how_to_see_all
+        from claudebox.output.audit import news_text
+        from claudebox.output.first_screen import how_to_see_all
 
         hint = style.paint(how_to_see_all(style, asks=asks), DIM)
         say(f"{agreed}{news_text(plan, news, style)}{hint}\n")
     elif can_ask():
-        from claudebox.view.first_screen import first_screen
+        from claudebox.output.first_screen import first_screen
 
         offer = style.paint(OFFER, DIM) + "\n" if asks and is_first_use(plan) else ""
         say(first_screen(plan, style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
     else:
-        from claudebox.view.audit import audit
+        from claudebox.output.audit import audit
 
         # All of it, although it is long: what entered is found in a log afterwards, where nobody can ask for the rest.
         say(audit(plan, style) + (f"({LEFT_OUT})\n" if request.yes else ""))
@@ -108,8 +108,8 @@ def _require_yes(plan: Plan, news: News, style: Style) -> None:
 
 def _show_all(plan: Plan, style: Style) -> None:
     """Show the whole audit, in the user's pager if the terminal is one that a pager can use."""
-    from claudebox.terminal import page
-    from claudebox.view.audit import audit
+    from claudebox.output.audit import audit
+    from claudebox.output.terminal import page
 
     text = audit(plan, style)
     try:

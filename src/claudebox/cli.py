@@ -6,9 +6,9 @@ import os
 import sys
 
 from claudebox.errors import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.output.terminal import show_problem
 from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
-from claudebox.terminal import show_problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

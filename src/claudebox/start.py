@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.agreement import find_news, note_agreement, recall
+from claudebox.consent import find_news, note_agreement, recall
 from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
@@ -10,10 +10,10 @@ from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Launch, Plan, Question
+from claudebox.output.terminal import can_ask, say
 from claudebox.plan import decide, survey
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
-from claudebox.terminal import can_ask, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def start(request: Request) -> NoReturn:
     host = read_host()
     layers = gather(host, request)
     if layers.project is not None and layers.project.is_undecided:
-        from claudebox.asking import ask_about_project
+        from claudebox.consent import ask_about_project
 
         layers = ask_about_project(host, request, layers)
     facts = survey(host, request, layers.settings)
@@ -98,7 +98,7 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
         if not request.quiet:
             say(f"claudebox: as agreed: {_in_short(plan)} (--audit)\n")
         return plan
-    from claudebox.asking import ask_to_start
+    from claudebox.consent import ask_to_start
 
     ask_to_start(plan, news, f"claudebox: {_in_short(plan)}\n" if agreements else "", request)
     if request.yes:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from claudebox.features.broker.server.usage import Journal
+from claudebox.output.as_json import audit_json, dry_run_json
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.servers.allowlist.notes import Notes
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
-from claudebox.view.as_json import audit_json, dry_run_json
 from conftest import CLAUDEBOX, Account, make_repository
 from reference import FIELDS, HEAD
 from screens.boxes import SCREENS, debian

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from claude.session import Session, Talk, fingerprint
-from claudebox.view.sandbox import sandbox_md
+from claudebox.output.sandbox_md import sandbox_md
 from hosts.machine import EVERYONE, TREES, Machine
 
 CONFIGURATION = {

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from claudebox import terminal
 from claudebox.errors import FAILED, Problem
 from claudebox.launch import keeper, launch, relay
 from claudebox.model import Launch
+from claudebox.output import terminal
 from claudebox.process import isolation
 from errors.scene import Problems, Scene
 

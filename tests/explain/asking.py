@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from claudebox.commands.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan
+from claudebox.output.explanation import Answer, Explanation
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings
 from claudebox.settings.words import parse
-from claudebox.view.explanation import Answer, Explanation
 
 
 @dataclass

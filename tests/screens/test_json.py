@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from claudebox.launch.argv import Data, bwrap_operations, program_words
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -25,8 +26,7 @@ from claudebox.model import (
     Nix,
     Plan,
 )
-from claudebox.view.argv import Data, bwrap_operations, program_words
-from claudebox.view.as_json import audit_json, dry_run_json
+from claudebox.output.as_json import audit_json, dry_run_json
 from golden import Golden
 from screens.boxes import SCREENS, debian
 from shapes import HEAD, Table, either, faults, maybe

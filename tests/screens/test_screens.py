@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import asking, cli, start
-from claudebox.agreement import find_news
+from claudebox import cli, start
+from claudebox.consent import find_news
 from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
 from claudebox.model import Finding, Plan
+from claudebox.output.as_json import audit_json, dry_run_json
+from claudebox.output.audit import audit, news_text
+from claudebox.output.first_screen import first_screen
+from claudebox.output.help import whole_help
+from claudebox.output.sandbox_md import sandbox_md
+from claudebox.output.shell import shell_command
 from claudebox.settings.table import BY_OPTION
 from claudebox.settings.words import parse
 from claudebox.text import WIDTH, Style, escape, width
-from claudebox.view.as_json import audit_json, dry_run_json
-from claudebox.view.audit import audit, news_text
-from claudebox.view.first_screen import first_screen
-from claudebox.view.help import whole_help
-from claudebox.view.sandbox import sandbox_md
-from claudebox.view.shell import shell_command
 from golden import Golden, difference
 from hosts.machine import Machine
 from screens.boxes import SCREENS, TOKEN, debian, flagged
@@ -155,8 +155,8 @@ def test_question_comes_below_the_first_screen(
         sys.stderr.write(asked + "y\n")
         return "y"
 
-    monkeypatch.setattr(asking, "ask", answer)
-    monkeypatch.setattr(asking, "is_first_use", lambda _: False)
+    monkeypatch.setattr(consent, "ask", answer)
+    monkeypatch.setattr(consent, "is_first_use", lambda _: False)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     start.confirm(Machine(tmp_path).host(), plan, parse([]))

@@ -18,6 +18,8 @@ from claudebox.features.system import signal_shim
 from claudebox.host import Host, read_host
 from claudebox.host.programs import PACKAGE, choose_bwrap, find_admin, npm_install
 from claudebox.host.system import find_certificates, find_distribution, install_command
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import output_style, show
 from claudebox.process.isolation import can_scope
 from claudebox.process.trial import (
     FAIL,
@@ -34,9 +36,7 @@ from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import State
 from claudebox.state.reach import reach_of
-from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
-from claudebox.view.as_json import dump
 
 STUB_MESSAGE = "native binary not installed"
 STATE = "state directory"

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from claudebox.errors import Declined, Problem, quote
 from claudebox.files import DIRECTORY, remove_path
 from claudebox.host import read_host
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import output_style, says_yes, show
 from claudebox.overlay.store import Layer, list_layers
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.state.reach import find_own_repository, reach_of
-from claudebox.terminal import output_style, says_yes, show
 from claudebox.text import Style, beside, bytes_text, escape
-from claudebox.view.as_json import dump
 
 DAY = 24 * 3600
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"

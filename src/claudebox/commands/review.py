@@ -11,6 +11,8 @@ from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
 from claudebox.launch import launch
 from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import ask, can_ask, output_style, page, say, says_yes, show
 from claudebox.overlay import store
 from claudebox.overlay.bundle import BUNDLE, HEAD, KNOWN
 from claudebox.overlay.landing import read_journal, recover
@@ -25,9 +27,7 @@ from claudebox.settings.table import ASK, NO_NETWORK, NONE, ON
 from claudebox.settings.values import Word
 from claudebox.settings.words import Request
 from claudebox.state import find_state
-from claudebox.terminal import ask, can_ask, output_style, page, say, says_yes, show
 from claudebox.text import escape
-from claudebox.view.as_json import dump
 
 OUT = "/run/claudebox-out"  # the directory in the box where the bundle is made
 PACKS = Origin.of_option("--review", "commits on their way to this host")

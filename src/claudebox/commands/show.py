@@ -6,6 +6,11 @@ from claudebox.commands.explain import explain
 from claudebox.errors import NOT_FOUND, Problem
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
+from claudebox.output.as_json import audit_json, dry_run_json, dump
+from claudebox.output.audit import audit
+from claudebox.output.explanation import explanation_json, explanation_text
+from claudebox.output.shell import shell_command
+from claudebox.output.terminal import output_style, say, show
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.profiles import list_profiles
@@ -13,12 +18,7 @@ from claudebox.settings.table import OFF
 from claudebox.settings.values import Profile, Settings
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN
-from claudebox.terminal import output_style, say, show
 from claudebox.text import Style, escape, table_row
-from claudebox.view.as_json import audit_json, dry_run_json, dump
-from claudebox.view.audit import audit
-from claudebox.view.explanation import explanation_json, explanation_text
-from claudebox.view.shell import shell_command
 
 NO_PROGRAM = ("true",)
 PLACE = 21

@@ -20,10 +20,10 @@ from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
 from claudebox.host.git.refs import has_refs
 from claudebox.host.tree import Tree
+from claudebox.output.terminal import output_style, says_yes, show
 from claudebox.overlay.bundle import REFS
 from claudebox.settings.words import Request
 from claudebox.state import State, find_state
-from claudebox.terminal import output_style, says_yes, show
 from claudebox.text import Style, beside, counted, escape
 
 COLUMN = 10

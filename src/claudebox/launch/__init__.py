@@ -10,6 +10,7 @@ import os
 
 from claudebox.errors import CANNOT_EXECUTE, Problem
 from claudebox.files import prepare
+from claudebox.launch.argv import SECCOMP, bwrap_operations, program_words
 from claudebox.launch.attend import fork_below
 from claudebox.launch.gate import Gate, expect
 from claudebox.model import Launch, Plan, Preparation, Step
@@ -21,7 +22,6 @@ from claudebox.process.isolation import (
     refuse_internet_sockets,
     seal_standard_input,
 )
-from claudebox.view.argv import SECCOMP, bwrap_operations, program_words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def _with_sandbox_md(plan: Plan) -> tuple[Preparation, ...]:
     """What has to be written, with the text of SANDBOX.md, which is a view of the finished plan."""
     if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
         return plan.preparations
-    from claudebox.view.sandbox import sandbox_md
+    from claudebox.output.sandbox_md import sandbox_md
 
     text = sandbox_md(plan).encode(errors="replace")
     return tuple(

@@ -21,6 +21,8 @@ from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Nix, Plan
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import output_style, show
 from claudebox.overlay.table import GuardRow, held_rows
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
@@ -30,9 +32,7 @@ from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME, FULL, OFF, ON
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
-from claudebox.view.as_json import dump
 
 AGAINST = "against"
 WITHOUT_LAYER = ", without the layer over the project"

@@ -22,6 +22,9 @@ from claudebox.features.allowlist.rules import (
 from claudebox.host import Host, read_host
 from claudebox.host.programs import choose_uplink
 from claudebox.model import Allowed, Allowlist, Plan
+from claudebox.output.as_json import dump
+from claudebox.output.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
+from claudebox.output.terminal import show
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
 from claudebox.settings.table import ALLOWLIST, FULL, INET
 from claudebox.settings.values import Settings
@@ -29,10 +32,7 @@ from claudebox.settings.words import Request
 from claudebox.state import find_state
 from claudebox.state.journal import read_journal
 from claudebox.state.reach import find_own_repository, reach_of
-from claudebox.terminal import show
 from claudebox.text import bytes_text, escape
-from claudebox.view.as_json import dump
-from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 
 NAME = "network allowlist"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from claudebox.host import read_host
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import show
 from claudebox.settings.words import Request
 from claudebox.state import find_state
 from claudebox.state.journal import read_journal
 from claudebox.state.reach import find_own_repository, reach_of
-from claudebox.terminal import show
 from claudebox.text import escape
-from claudebox.view.as_json import dump
 
 NOTHING = "No box of this project has used the broker (--auth broker).\n"
 # With the path and the model of a usual request, a line fits a terminal of 80 columns.

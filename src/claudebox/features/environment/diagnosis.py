@@ -7,7 +7,7 @@ from claudebox.host import Host
 from claudebox.host.secrets import looks_secret
 from claudebox.host.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 from claudebox.model import Broker, EnvVar, Finding, Origin
-from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
+from claudebox.output.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
 
 LONGEST_VALUE = 200
 SETTABLE = ("PATH", "SHELL")

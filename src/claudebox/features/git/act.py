@@ -9,7 +9,7 @@ from claudebox.host.git import find_repository
 from claudebox.host.git.refs import read_head
 from claudebox.host.tree import Tree
 from claudebox.model import Launch
-from claudebox.terminal import say
+from claudebox.output.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

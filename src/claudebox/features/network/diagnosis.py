@@ -15,15 +15,9 @@ from claudebox.host import Host, system
 from claudebox.host.network import rejected_range
 from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
+from claudebox.launch.argv import called_pasta
 from claudebox.model import BY_DEFAULT, Origin, Plan, Port, Uplink
-from claudebox.process import trial
-from claudebox.process.companion import FIRST_FREE_PORT
-from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
-from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
-from claudebox.settings.values import Settings, Word
-from claudebox.state.reach import reach_of
-from claudebox.view.argv import called_pasta
-from claudebox.view.explanation import (
+from claudebox.output.explanation import (
     Answer,
     Because,
     Change,
@@ -33,6 +27,12 @@ from claudebox.view.explanation import (
     other_tiers,
     undo,
 )
+from claudebox.process import trial
+from claudebox.process.companion import FIRST_FREE_PORT
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
+from claudebox.settings.values import Settings, Word
+from claudebox.state.reach import reach_of
 
 DNS = 53
 SUBSTITUTE = 8000  # added to a port that only root may open: 8080 for 80

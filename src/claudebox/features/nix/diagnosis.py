@@ -9,12 +9,12 @@ from claudebox.features.nix.references import NIXPKGS, short_name
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
 from claudebox.model import Finding, Nix, Package, Plan
+from claudebox.output.explanation import Answer, Because, Change, Question, describe_origin, undo
 from claudebox.paths import is_inside
 from claudebox.process.trial import NOTE, OK, CheckRow, program_version
 from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
 from claudebox.settings.values import Settings
 from claudebox.state import find_state
-from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo
 
 MOST_NAMED = 6
 IN_THE_BOX = "Nix in the box"

@@ -16,9 +16,9 @@ from claudebox.features.nix.packages import FORM, Inquiry, record_lines
 from claudebox.features.nix.references import is_store_path, short_name
 from claudebox.files import prepare
 from claudebox.model import Preparation
+from claudebox.output.terminal import errors_style, say
 from claudebox.process.companion import die_with_parent
 from claudebox.state.memory import note_with_directory
-from claudebox.terminal import errors_style, say
 from claudebox.text import cut, escape
 
 TYPE_CHECKING = False

@@ -10,11 +10,11 @@ import pytest
 from claudebox.errors import Problem
 from claudebox.features.limits import act as launch
 from claudebox.model import Limits, Origin
+from claudebox.output.shell import shell_command
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import Amount, Word
 from claudebox.settings.words import parse
-from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("FAIL-01")

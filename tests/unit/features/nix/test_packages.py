@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.features.nix.packages import (
     FORM,
     find_meaning,
@@ -21,13 +21,13 @@ from claudebox.features.nix.packages import (
 )
 from claudebox.features.nix.references import is_store_path
 from claudebox.model import Finding, Package, Packages
+from claudebox.output.audit import news_text
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import parse
 from claudebox.state import State, memory
 from claudebox.text import Style
-from claudebox.view.audit import news_text
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.nix_machine import GLIBC, HASH, HELLO, HOME, SAID, make_machine, planned
 

@@ -15,6 +15,8 @@ from claudebox.features.review import ReviewFeature
 from claudebox.features.review.decide import OF_ANOTHER_GROUP
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
+from claudebox.output.audit import audit
+from claudebox.output.shell import shell_command
 from claudebox.overlay import mounting, store
 from claudebox.overlay.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
 from claudebox.overlay.machine import Ground, find_doubt, refusal
@@ -24,8 +26,6 @@ from claudebox.paths import within
 from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.text import Style
-from claudebox.view.audit import audit
-from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
 from unit.overlay.world import make_world
 
@@ -172,7 +172,7 @@ def test_symlink_into_a_directory_takes_no_layer_from_it(machine: Machine) -> No
 
 
 def test_agreement_to_walls_covers_layers(machine: Machine) -> None:
-    from claudebox.agreement import agreement, find_news
+    from claudebox.consent import agreement, find_news
 
     machine.plant(f"/proc/sys/kernel/osrelease: 6.12.1\n{SOME}")
     agreed = frozenset(agreement(machine.plan("--review", "off", *WITHOUT_CLAUDE)))

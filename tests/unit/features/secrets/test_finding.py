@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.errors import Problem
 from claudebox.features.secrets import finding
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, MASK, RW, Finding, Plan
+from claudebox.output.as_json import audit_json
+from claudebox.output.audit import audit
+from claudebox.output.sandbox_md import sandbox_md
 from claudebox.text import Style
-from claudebox.view.as_json import audit_json
-from claudebox.view.audit import audit
-from claudebox.view.sandbox import sandbox_md
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("SEC-01")

@@ -9,11 +9,11 @@ from claudebox.commands.prove.canaries import KERNEL, Trial
 from claudebox.features.broker.server.policy import Refusal
 from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.model import Trace
+from claudebox.output.audit import limit_text
 from claudebox.overlay.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.overlay.comparison import Leftover
 from claudebox.overlay.screen import MOST_LINES, Row, View, counts, summary
 from claudebox.text import Style, counted
-from claudebox.view.audit import limit_text
 
 PLAIN = Style(colour=False)
 VIEW = View("/p", "/h", PLAIN)

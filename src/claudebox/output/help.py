@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from claudebox.output.terminal import show
 from claudebox.settings.table import BY_KEY, GROUPS, SETTINGS, Setting
 from claudebox.settings.words import Request
-from claudebox.terminal import show
 from claudebox.text import fill
 
 COLUMN = 30

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agreement.boxes import is_agreed, news
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.model import Plan
+from consent.boxes import is_agreed, news
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("UX-02", "NAME-01")

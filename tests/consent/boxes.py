@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from claudebox.agreement import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
+from claudebox.consent import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
 from claudebox.model import (
     BY_DEFAULT,
     FROM_HOST,

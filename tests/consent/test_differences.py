@@ -6,7 +6,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agreement.boxes import (
+from claudebox.consent import agreement, write_agreements
+from claudebox.model import FROM_HOST, HIDE, RW, EnvVar, Finding, Login, Mount, Network, Origin, Plan
+from claudebox.mounts import arrange
+from claudebox.paths import is_below
+from claudebox.settings.table import TIERS
+from consent.boxes import (
     QUICK,
     findings,
     grants,
@@ -21,11 +26,6 @@ from agreement.boxes import (
     variables,
     with_grant,
 )
-from claudebox.agreement import agreement, write_agreements
-from claudebox.model import FROM_HOST, HIDE, RW, EnvVar, Finding, Login, Mount, Network, Origin, Plan
-from claudebox.mounts import arrange
-from claudebox.paths import is_below
-from claudebox.settings.table import TIERS
 
 pytestmark = pytest.mark.req("UX-02")
 

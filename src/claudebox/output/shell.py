@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from claudebox.errors import quote
 from claudebox.host.secrets import secret_value
+from claudebox.launch.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.model import Allowlist, Broker, EnvVar, Limits, Plan, Preparation, Uplink
-from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
-from claudebox.view.sandbox import sandbox_md
+from claudebox.output.sandbox_md import sandbox_md
 
 FIRST_DESCRIPTOR = 3
 LAST_DESCRIPTOR = 9  # more are unknown to some shells

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from agreement.boxes import QUICK, agreed, is_agreed, news, plans, read, with_grant
-from claudebox.agreement import (
+from claudebox.consent import (
     FORM,
     MOST_AGREEMENTS,
     agreement,
@@ -19,6 +18,7 @@ from claudebox.agreement import (
 )
 from claudebox.model import FROM_HOST, HIDE, LAYER, RO, RW, EnvVar, Mount, Origin, Plan
 from claudebox.mounts import arrange
+from consent.boxes import QUICK, agreed, is_agreed, news, plans, read, with_grant
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("UX-02")

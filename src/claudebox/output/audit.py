@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox import __version__
-from claudebox.agreement import READ_ONLY, WITHOUT, News
+from claudebox.consent import READ_ONLY, WITHOUT, News
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.host.secrets import secret_value

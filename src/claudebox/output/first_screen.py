@@ -10,11 +10,7 @@ from claudebox import __version__
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Allowlist, Broker, Finding, Login, Mount, Nix, Plan
-from claudebox.paths import shorten_home, within
-from claudebox.record import Record
-from claudebox.state import Cache
-from claudebox.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
-from claudebox.view.audit import (
+from claudebox.output.audit import (
     findings_lines,
     host_text,
     limit_text,
@@ -23,6 +19,10 @@ from claudebox.view.audit import (
     shown_argument,
     variable_text,
 )
+from claudebox.paths import shorten_home, within
+from claudebox.record import Record
+from claudebox.state import Cache
+from claudebox.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width
 
 INDENT = 15
 TOOLCHAIN = "toolchain"  # the rule
