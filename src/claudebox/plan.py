@@ -8,7 +8,7 @@ from claudebox.features.claude.decide import find_claude
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
-from claudebox.features.table import FEATURES
+from claudebox.features.table import FEATURES, sections_of
 from claudebox.host import Host
 from claudebox.host.git.index import Indexes, Loose
 from claudebox.host.programs import check_named, choose_bwrap
@@ -16,7 +16,7 @@ from claudebox.host.secrets import check_project, secret_places
 from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
-from claudebox.model import Outside, Plan, SecretPlace
+from claudebox.model import Outside, Plan, Preparation, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.overlay import table as guard
 from claudebox.paths import absolute
@@ -86,7 +86,21 @@ def decide(facts: Facts) -> Plan:
     plan = _assemble(facts, draft)
     for feature in features:
         plan = feature.complete(facts, draft, plan)
-    return plan
+    return _with_sandbox_md(plan)
+
+
+def _with_sandbox_md(plan: Plan) -> Plan:
+    """The plan with the text for the agent, which is a view of it."""
+    if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
+        return plan
+    from claudebox.output.sandbox_md import sandbox_md
+
+    text = sandbox_md(plan, sections_of(plan)).encode(errors="replace")
+    preparations = (
+        one.replace(kind=Preparation.FILE, content=text) if one.kind == Preparation.SANDBOX else one
+        for one in plan.preparations
+    )
+    return plan.replace(preparations=tuple(preparations))
 
 
 def _assemble(facts: Facts, draft: Draft) -> Plan:
@@ -108,6 +122,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         findings=(*facts.settings.findings, *draft.findings),
         preparations=tuple(draft.preparations),
         records=tuple(draft.records),
+        grants=tuple(draft.grants),
         told=tuple(draft.told),
         policy=draft.policy,
         outside=_outside(facts, draft),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from claudebox.consent import find_news, note_agreement, recall
+from claudebox.consent import ask_about_project, ask_to_start, find_news, note_agreement, recall
 from claudebox.errors import Problem
 from claudebox.facts import Facts
-from claudebox.features.guard.decide import is_guard
+from claudebox.features.table import sections_of
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
 from claudebox.launch import launch
-from claudebox.model import FROM_HOST, Launch, Plan, Question
+from claudebox.model import FROM_HOST, UNASKED, Launch, Plan, Question
 from claudebox.output.terminal import can_ask, say
 from claudebox.plan import decide, survey
 from claudebox.settings.gather import gather
@@ -24,8 +24,6 @@ def start(request: Request) -> NoReturn:
     host = read_host()
     layers = gather(host, request)
     if layers.project is not None and layers.project.is_undecided:
-        from claudebox.consent import ask_about_project
-
         layers = ask_about_project(host, request, layers)
     facts = survey(host, request, layers.settings)
     show_unseen(facts)
@@ -98,16 +96,14 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
         if not request.quiet:
             say(f"claudebox: as agreed: {_in_short(plan)} (--audit)\n")
         return plan
-    from claudebox.consent import ask_to_start
-
-    ask_to_start(plan, news, f"claudebox: {_in_short(plan)}\n" if agreements else "", request)
+    ask_to_start(plan, news, f"claudebox: {_in_short(plan)}\n" if agreements else "", request, sections_of)
     if request.yes:
         return plan
     return plan.replace(preparations=(*plan.preparations, *note_agreement(plan, agreements)))
 
 
 def _in_short(plan: Plan) -> str:
-    paths = sum(mount.kind in FROM_HOST and not is_guard(mount) for mount in plan.mounts)
+    paths = sum(mount.kind in FROM_HOST and mount.consent != UNASKED for mount in plan.mounts)
     parts = [f"{paths} paths", f"{len(plan.environment)} variables", f"network {plan.network.tier}"]
     if plan.flagged:
         parts.append(f"{len(plan.flagged)} flagged")

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from claudebox.features.broker.server.usage import Journal
-from claudebox.output.as_json import audit_json, dry_run_json
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.servers.allowlist.notes import Notes
 from claudebox.settings.words import JSON_MODES, PROFILES
@@ -19,6 +18,7 @@ from claudebox.state import State
 from conftest import CLAUDEBOX, Account, make_repository
 from reference import FIELDS, HEAD
 from screens.boxes import SCREENS, debian
+from shown import audit_json, dry_run_json
 
 pytestmark = [pytest.mark.req("UX-01", "UX-04", "UX-05", "INST-03"), pytest.mark.attributes]
 

@@ -6,10 +6,10 @@ import os
 
 from claudebox.commands import instances, uninstall
 from claudebox.errors import FAILED
-from claudebox.features.caches import act
+from claudebox.features.caches import Cache, act
 from claudebox.model import Launch
 from claudebox.settings.words import parse
-from claudebox.state import Cache, Instance, State
+from claudebox.state import Instance, State
 from errors.scene import Problems, Scene
 
 KEPT = "/home/alice/.claudebox"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from claudebox import start
+from claudebox import consent, start
 from claudebox.errors import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene

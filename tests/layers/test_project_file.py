@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from claudebox import consent
 from claudebox.errors import Problem
 from claudebox.model import COVER, HIDE, Login
 from claudebox.plan import make_plan

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from claudebox.features.nix import Nix, packages_of
 from claudebox.launch.argv import Data, bwrap_operations, program_words
 from claudebox.model import (
     ABSENT,
@@ -23,13 +24,12 @@ from claudebox.model import (
     SYMLINK,
     TMPFS,
     Finding,
-    Nix,
     Plan,
 )
-from claudebox.output.as_json import audit_json, dry_run_json
 from golden import Golden
 from screens.boxes import SCREENS, debian
 from shapes import HEAD, Table, either, faults, maybe
+from shown import audit_json, dry_run_json
 
 PLACE = {"path": str, "reason": str}
 AUDIT = {
@@ -119,7 +119,7 @@ def test_audit_tells_all_that_the_plan_holds(plan: Plan) -> None:
         for variable in plan.environment
     ]
     assert [(package["reference"], *package["paths"]) for package in told["packages"]] == [
-        (package.reference, *package.paths) for package in plan.packages
+        (package.reference, *package.paths) for package in packages_of(plan)
     ]
     assert [(place["path"], place["reason"]) for place in told["outside"]["places"]] == [
         (place.path, place.reason) for place in plan.outside.places

@@ -10,23 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import cli, start
+from claudebox import cli, consent, start
 from claudebox.consent import find_news
 from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
 from claudebox.model import Finding, Plan
-from claudebox.output.as_json import audit_json, dry_run_json
-from claudebox.output.audit import audit, news_text
-from claudebox.output.first_screen import first_screen
+from claudebox.output.audit import news_text
 from claudebox.output.help import whole_help
-from claudebox.output.sandbox_md import sandbox_md
-from claudebox.output.shell import shell_command
 from claudebox.settings.table import BY_OPTION
 from claudebox.settings.words import parse
 from claudebox.text import WIDTH, Style, escape, width
 from golden import Golden, difference
 from hosts.machine import Machine
 from screens.boxes import SCREENS, TOKEN, debian, flagged
+from shown import audit, audit_json, dry_run_json, first_screen, sandbox_md, shell_command
 
 PLAIN = Style(False)
 SMALL_SCREEN = 24  # lines, one of which is the question

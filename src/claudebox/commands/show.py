@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.commands.explain import explain
 from claudebox.errors import NOT_FOUND, Problem
+from claudebox.features.table import FEATURES, sections_of
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.output.as_json import audit_json, dry_run_json, dump
@@ -14,7 +15,6 @@ from claudebox.output.terminal import output_style, say, show
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.profiles import list_profiles
-from claudebox.settings.table import OFF
 from claudebox.settings.values import Profile, Settings
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN
@@ -27,24 +27,18 @@ YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help a
 
 def show_audit(request: Request) -> int:
     _, _, plan = _plan(request)
-    show(audit_json(plan) if request.json else audit(plan, output_style()))
+    sections = sections_of(plan)
+    show(audit_json(plan, sections) if request.json else audit(plan, sections, output_style()))
     return 0
 
 
 def show_dry_run(request: Request) -> int:
     host, settings, plan = _plan(request)
-    layered: tuple[str, ...] = ()
-    if plan.review is not None and plan.review.is_whole:
-        # The command would have to write through, which is what the user does not want.
-        raise Problem(
-            f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project",
-            "to see the rest of the box: --dry-run --review off",
-        )
-    if plan.review is not None:
-        layered = tuple(sorted(plan.review.places))
-        walls = settings.replace(review=settings.review.replace(text=OFF))
-        plan = make_plan(host, request, walls)
-    show(dry_run_json(plan, layered) if request.json else shell_command(plan, layered))
+    sections, less = sections_of(plan), settings
+    for feature in FEATURES:
+        less = feature.pasted(plan, less)
+    pasted = plan if less == settings else make_plan(host, request, less)
+    show(dry_run_json(pasted, sections) if request.json else shell_command(pasted, sections))
     return 0
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from claudebox.model import Deed
+    from claudebox.output.section import Section
     from claudebox.process.companion import Companion
+    from claudebox.settings.values import Settings
 
 
 class Feature:
@@ -35,6 +37,16 @@ class Feature:
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         """Ask a program of the host what `plan.unknown` says, for the next plan."""
         return facts
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        """What people, programs and the agent are told of it, and what JSON says if the box has none of it."""
+        return ()
+
+    def pasted(self, plan: Plan, settings: Settings) -> Settings:
+        """The settings for a command to paste, if it can only have less than what claudebox itself would start.
+
+        Raises a Problem if it cannot have anything like it."""
+        return settings
 
     # What happens besides bwrap. A Step of the plan names the feature and the moment.
 

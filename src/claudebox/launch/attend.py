@@ -15,7 +15,7 @@ import os
 from claudebox.errors import Problem
 from claudebox.launch.gate import Gate
 from claudebox.launch.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
-from claudebox.model import Launch, Limits, Step
+from claudebox.model import Launch, Step
 from claudebox.process import signal
 from claudebox.process.companion import Companion, die_with_parent, forget_arguments, has_ended, hear
 from claudebox.process.isolation import ADOPT_ORPHANS, c_call, close_all_but, fork_into_namespaces, scope_to_box
@@ -129,8 +129,7 @@ class Attendant:
             return
         from claudebox.launch.signals import describe_end
 
-        limits = launch.plan.get(Limits)
-        _tell(describe_end(self.status, limits is not None and bool(limits.memory)))
+        _tell(describe_end(self.status, launch.limits_memory))
 
     def _wait(self, launch: Launch, gate: Gate, starting: int, above: int) -> list[Deed]:
         """Wait until nothing of the box is left."""

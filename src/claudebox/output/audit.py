@@ -1,11 +1,8 @@
-"""The audit that the user confirms: everything that enters, with the rule, and what stays outside."""
+"""The audit: everything that enters, with the rule, and what stays outside; and what is new since the user agreed."""
 
 from __future__ import annotations
 
 from claudebox import __version__
-from claudebox.consent import READ_ONLY, WITHOUT, News
-from claudebox.features.guard.decide import is_guard
-from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.host.secrets import secret_value
 from claudebox.model import (
     ABSENT,
@@ -21,28 +18,23 @@ from claudebox.model import (
     RW,
     SYMLINK,
     TMPFS,
-    Allowed,
-    Allowlist,
-    Broker,
+    UNASKED,
+    WRITABLE,
     EnvVar,
     Finding,
-    Guarded,
-    Login,
     Mount,
-    Network,
-    Nix,
-    Package,
     Plan,
-    Port,
 )
-from claudebox.overlay.ways import WAYS
-from claudebox.paths import shorten_home, within
-from claudebox.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
+from claudebox.output.section import FILES, OUTSIDE, Section, by_label
+from claudebox.paths import shorten_home
+from claudebox.text import BOLD, RED, YELLOW, Style, beside, bytes_text, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
+    from collections.abc import Iterable
+
+    from claudebox.consent import News
+    from claudebox.output.section import Line
 
 LABEL = 19
 RULE = 11  # columns; the rest of the label is for the mark
@@ -62,209 +54,109 @@ MARKS = {
 }
 LANDS = "land when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"
-# Rules from the usual to the telling; those of people come last.
-USUAL_RULES = (
-    *("box", "system", "nix", "etc", "identity", "resolver", "certificates", "root", "kernel", "claude", "git"),
-    *("cache", "toolchain", "project"),
-)
-LOST = {WITHOUT: "no longer hidden", READ_ONLY: "now writable"}
+LOST = {"without": "no longer hidden", "read-only": "now writable"}
 NOT_SHOWN = "(secret, not shown)"
-LATER = "lands later"
-MADE_UP = "(made-up values, read-only; the real ones with --reveal PATH)"
-OPENS = "(if that is what the agent is to work on: --writable PATH)"
-WEB = (80, 443)  # ports that need not be named
 
 
-def audit(plan: Plan, style: Style) -> str:
+def audit(plan: Plan, sections: tuple[Section, ...], style: Style) -> str:
     """The audit. What differs between projects comes last, where a terminal that has scrolled still shows it."""
-    lines = [style.paint(f"claudebox {__version__}", BOLD)]
-    lines += [_heading("Environment", "", style), *_by_label(plan.environment, _rule_of, variable_text, style)]
-    lines += [_heading("Stays outside", "", style), *_outside(plan, style)]
-    mounts = tuple(mount for mount in plan.mounts if not is_guard(mount))
-    legend = LANDS if plan.review is not None and plan.review.is_whole else LEGEND
-    lines += [_heading("Files", legend, style), *_files(mounts, plan.person.home, style)]
-    lines += _guarded(plan, style)
-    lines += (
-        [_heading("Packages", "", style), *_by_label(plan.packages, _rule_of, _package_text, style)]
-        if plan.packages
-        else []
+    mounts = [mount for mount in plan.mounts if mount.consent != UNASKED]
+    legend = LANDS if any(mount.kind == LAYER for mount in mounts) else LEGEND
+    everything = (
+        Section(title="Environment", lines=_variables(plan.environment)),
+        Section(title=OUTSIDE, lines=_outside(plan)),
+        Section(title=FILES, legend=legend, lines=_files(mounts, plan.person.home)),
+        *sections,
+        Section(title="Runs", lines=_runs(plan)),
     )
-    lines += [_heading("Network", "", style), *_network(plan.network, style)]
-    allowlist, nix = plan.get(Allowlist), plan.get(Nix)
-    lines += _allowed(allowlist.allowed, style) if allowlist is not None else []
-    if nix is not None:
-        lines += [_heading("Nix", "", style), *table_row(nix.mode, escape(nix.meaning).split(), LABEL, style)]
-    lines += [_heading("Runs", "", style), *_runs(plan, style)]
+    lines = [style.paint(f"claudebox {__version__}", BOLD)]
+    for title in dict.fromkeys(section.title for section in everything if section.lines):
+        members = [section for section in everything if section.title == title]
+        lines.append(_heading(title, next((one.legend for one in members if one.legend), ""), style))
+        lines += _table((line for one in members for line in one.lines), style)
     lines += ["", *findings_lines(plan.findings, style)] if plan.findings else []
     return "\n".join(lines) + "\n"
+
+
+def news_text(plan: Plan, news: News, style: Style) -> str:
+    """What a box has beyond what was agreed to: this and nothing else, however much it is."""
+    home = plan.person.home
+    lines = (
+        *_variables(news.variables),
+        *by_label((grant.label, grant.words) for grant in news.grants),
+        *_files(news.mounts, home),
+        *((LOST[kind], (shorten_home(path, home),)) for kind, path in news.lost),
+        *(_runs(plan) if news.program else ()),
+    )
+    head = _heading("New since you agreed", "", style)
+    return "\n".join([head, *_table(lines, style), *findings_lines(news.findings, style)]) + "\n"
 
 
 def _heading(title: str, legend: str, style: Style) -> str:
     return style.paint(title, BOLD) + (f"  ({legend})" if legend else "")
 
 
-def _by_label(items: Iterable[Any], label: Callable[[Any], str], text: Callable[[Any], str], style: Style) -> list[str]:
-    """A row for each label, with the texts of all that have it."""
-    groups: dict[str, list[str]] = {}
-    for item in items:
-        groups.setdefault(label(item), []).append(text(item))
-    return [line for name, texts in groups.items() for line in table_row(name, texts, LABEL, style)]
+def _table(lines: Iterable[Line], style: Style) -> list[str]:
+    return [row for label, words in lines for row in table_row(escape(label), [*map(escape, words)], LABEL, style)]
 
 
-def _rule_of(item: EnvVar | Package) -> str:
-    return item.origin.shown
-
-
-def _files(shown: tuple[Mount, ...], home: str, style: Style) -> list[str]:
-    groups: dict[tuple[str, str], list[Mount]] = {}
-    for mount in shown:
-        groups.setdefault((mount.origin.shown, MARKS[mount.kind]), []).append(mount)
-    lines: list[str] = []
-    for (rule, mark), mounts in sorted(groups.items(), key=_most_telling_last):
-        if rule == SECRETS:
-            masked = (word for one in mounts for word in (mount_text(one, home), f"({one.origin.reason})"))
-            words = [*masked, MADE_UP]
-        else:
-            reasons = dict.fromkeys(mount.origin.reason for mount in mounts)
-            words = [*_paths(mounts, home), *_bounds(mounts, home), *(f"({escape(one)})" for one in reasons if one)]
-        lines += table_row(f"{rule:<{RULE}} {mark}", words, LABEL, style)
-    return lines
-
-
-def _most_telling_last(group: tuple[tuple[str, str], list[Mount]]) -> int:
-    (rule, _), _ = group
-    return USUAL_RULES.index(rule) if rule in USUAL_RULES else len(USUAL_RULES)
-
-
-def _paths(mounts: list[Mount], home: str) -> list[str]:
-    """The paths of one group. Those in /etc are listed together."""
-    shown = [mount_text(mount, home) for mount in mounts if not mount.path.startswith("/etc/")]
-    etc = [mount.path.removeprefix("/etc/") for mount in mounts if mount.path.startswith("/etc/")]
-    return shown + ([f"/etc/{escape(etc[0])}"] if len(etc) == 1 else ["/etc:", *map(escape, etc)] if etc else [])
-
-
-def _bounds(mounts: list[Mount], home: str) -> list[str]:
-    sizes = [f"{escape(shorten_home(one.path, home))} {bytes_text(one.size)}" for one in mounts if one.size]
-    return f"(in memory, at most: {', '.join(sizes)})".split(" ") if sizes else []
-
-
-def mount_text(mount: Mount, home: str) -> str:
-    path = escape(shorten_home(mount.path, home))
-    if mount.kind in FROM_HOST and mount.source != mount.path:
-        return f"{escape(shorten_home(mount.source, home))} as {path}"
-    return path
-
-
-def _guarded(plan: Plan, style: Style) -> list[str]:
-    """What the agent cannot change in the project, and what it can, although the host runs it later."""
-    guard, later = plan.guard, plan.layered
-    if not guard.held and not guard.opened:
-        return []
-    lines = [_heading("Guarded", "what this host may run later", style)]
-    lines += _with_reasons("read-only", [one for one in guard.held if one.path not in later], plan.project, style)
-    if guard.walls:
-        lines += table_row("", f"(no layers here: {escape(guard.walls)})".split(" "), LABEL, style)
-    if any(guarded.group == WAYS for guarded in guard.held):  # because something outside leads there
-        lines += table_row("", OPENS.split(" "), LABEL, style)
-    lines += _with_reasons(LATER, [one for one in guard.held if one.path in later], plan.project, style)
-    return lines + _with_reasons("writable", guard.opened, plan.project, style)
-
-
-def _with_reasons(label: str, members: Iterable[Guarded], project: str, style: Style) -> list[str]:
-    lines: list[str] = []
-    for guarded in members:
-        words = [escape(within(guarded.path, project)), *f"({escape(guarded.reason)})".split(" ")]
-        lines += table_row("" if lines else label, words, LABEL, style)
-    return lines
-
-
-def _package_text(package: Package) -> str:
-    from claudebox.features.nix.packages import store_name
-
-    return f"{package_name(package)} ({', '.join(map(store_name, package.paths)) or 'not resolved yet'})"
-
-
-def package_name(package: Package) -> str:
-    from claudebox.features.nix.references import short_name
-
-    return escape(short_name(package.reference))
+def _variables(variables: tuple[EnvVar, ...]) -> tuple[Line, ...]:
+    return by_label((one.origin.shown, (variable_text(one),)) for one in variables)
 
 
 def variable_text(variable: EnvVar) -> str:
-    return f"{variable.name} {NOT_SHOWN}" if variable.secret else f"{variable.name}={escape(variable.value)}"
+    return f"{variable.name} {NOT_SHOWN}" if variable.secret else f"{variable.name}={variable.value}"
 
 
-def _network(network: Network, style: Style) -> list[str]:
-    lines = _tier(network, style) + _ports(network.published, network.host_ports, style)
-    if network.uplink is not None:
-        near = [*network.uplink.near, "(this host and its links)"] if network.uplink.near else []
-        rest = "and everything private" if network.uplink.near else "everything else"
-        lines += table_row("rejected", [*near, *f"{rest}; --dry-run shows the filter".split()], LABEL, style)
-    return lines
+def _files(mounts: Iterable[Mount], home: str) -> tuple[Line, ...]:
+    """A line for what a rule shows in one way. What is writable, and what somebody asked for, comes last."""
+    groups: dict[tuple[bool, bool, str], list[Mount]] = {}
+    for mount in mounts:
+        label = f"{mount.origin.shown:<{RULE}} {MARKS[mount.kind]}"
+        groups.setdefault((mount.origin.is_said, mount.kind in WRITABLE, label), []).append(mount)
+    in_order = sorted(groups.items(), key=lambda group: group[0][:2])
+    return tuple((label, _file_words(members, home)) for (_, _, label), members in in_order)
 
 
-def _allowed(rows: tuple[Allowed, ...], style: Style) -> list[str]:
-    """The hosts in the list, those of a group together. Why each is there: --explain HOST."""
-    return _by_label(rows, lambda row: row.group or row.origin.shown, host_text, style)
+def _file_words(mounts: list[Mount], home: str) -> tuple[str, ...]:
+    """The paths of one group, those in /etc together, and why they are there."""
+    shown = [mount_text(mount, home) for mount in mounts if not mount.path.startswith("/etc/")]
+    etc = [mount.path.removeprefix("/etc/") for mount in mounts if mount.path.startswith("/etc/")]
+    shown += [f"/etc/{etc[0]}"] if len(etc) == 1 else ["/etc:", *etc] if etc else []
+    sizes = [f"{shorten_home(one.path, home)} {bytes_text(one.size)}" for one in mounts if one.size]
+    bounds = f"(in memory, at most: {', '.join(sizes)})".split(" ") if sizes else []
+    reasons = dict.fromkeys(mount.origin.reason for mount in mounts)
+    return (*shown, *bounds, *(f"({reason})" for reason in reasons if reason))
 
 
-def host_text(row: Allowed) -> str:
-    """The host, and its ports if they are not those of the web."""
-    host = f"[{row.host}]" if ":" in row.host else row.host
-    ports = "" if row.ports == WEB else f":{','.join(map(str, row.ports)) or '*'}"
-    return f"{host}{ports}"
+def mount_text(mount: Mount, home: str) -> str:
+    path = shorten_home(mount.path, home)
+    if mount.kind in FROM_HOST and mount.source != mount.path:
+        return f"{shorten_home(mount.source, home)} as {path}"
+    return path
 
 
-def _tier(network: Network, style: Style) -> list[str]:
-    said = "" if network.origin.is_default else f" ({network.origin.shown})"
-    return table_row(network.tier, f"{network.meaning}{said}".split(), LABEL, style)
+def _outside(plan: Plan) -> tuple[Line, ...]:
+    home, places = plan.person.home, plan.outside.places
+    labels = ("secret places", *("" for _ in places[1:]))
+    found = ((shorten_home(place.path, home), f"({place.reason})") for place in places)
+    variables = ("variables", (f"{plan.outside.variables} of the host's variables",))
+    return (variables, *zip(labels, found, strict=False))
 
 
-def _ports(published: tuple[Port, ...], host_ports: tuple[Port, ...], style: Style) -> list[str]:
-    lines: list[str] = []
-    for port in published:
-        words = f"port {port.box} of the box is localhost:{port.host} of this host".split()
-        lines += table_row(port.origin.shown, words, LABEL, style)
-    for port in host_ports:
-        words = f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}".split()
-        lines += table_row(port.origin.shown, words, LABEL, style)
-    return lines
+def _runs(plan: Plan) -> tuple[Line, ...]:
+    return ((plan.program.origin.shown, command_words(plan)),)
 
 
-def _outside(plan: Plan, style: Style) -> list[str]:
-    home = plan.person.home
-    lines = table_row("variables", [f"{plan.outside.variables} of the host's variables"], LABEL, style)
-    broker = plan.get(Broker)
-    if broker is not None:
-        lines += table_row("credential", _credential(broker, home), LABEL, style)
-    label = "secret places"
-    for place in plan.outside.places:
-        lines += table_row(label, [escape(shorten_home(place.path, home)), f"({place.reason})"], LABEL, style)
-        label = ""
-    return lines
+def command_words(plan: Plan) -> tuple[str, ...]:
+    """The words of the program, as people read them: with quotes where there are spaces, and without secrets."""
+    return tuple(_shown_word(shorten_home(word, plan.person.home)) for word in plan.program.argv)
 
 
-def _credential(broker: Broker, home: str) -> list[str]:
-    words = [escape(shorten_home(broker.shown, home)), "(the", "broker", "uses", "it", "for", "the", "box)"]
-    limits = [limit_text(*limit) for limit in broker.limits]
-    return words + (f"at most {', '.join(limits)}".split() if limits else [])
-
-
-def limit_text(name: str, number: int) -> str:
-    """A limit of the broker, which is named in the plural."""
-    return counted(number, name.removesuffix("s"))
-
-
-def _runs(plan: Plan, style: Style) -> list[str]:
-    words = [shown_argument(shorten_home(word, plan.person.home)) for word in plan.program.argv]
-    return table_row(plan.program.origin.shown, words, LABEL, style)
-
-
-def shown_argument(word: str) -> str:
+def _shown_word(word: str) -> str:
     if secret_value(word):
         return NOT_SHOWN
-    text = escape(word)
-    return f"'{text}'" if not text or " " in text else text
+    return f"'{word}'" if not word or " " in word else word
 
 
 def findings_lines(findings: tuple[Finding, ...], style: Style) -> list[str]:
@@ -275,23 +167,3 @@ def findings_lines(findings: tuple[Finding, ...], style: Style) -> list[str]:
         words = f"{escape(finding.subject)}: {escape(finding.text)}".split()
         lines += beside(f"{style.paint(mark, colour)} ", words, 2, style.width)
     return lines
-
-
-def news_text(plan: Plan, news: News, style: Style) -> str:
-    """What a box has beyond what was agreed to: this and nothing else, however much it is."""
-    home = plan.person.home
-    lines = [_heading("New since you agreed", "", style), *_by_label(news.variables, _rule_of, variable_text, style)]
-    lines += _by_label(news.packages, _rule_of, _package_text, style)
-    lines += _tier(plan.network, style) if news.tier else []
-    lines += _ports(news.published, news.host_ports, style)
-    lines += _allowed(news.allowed, style)
-    lines += _files(news.mounts, home, style)
-    broker, login = plan.get(Broker), plan.get(Login)
-    if news.login and broker is not None:
-        lines += table_row("credential", _credential(broker, home), LABEL, style)
-    if news.login and login is not None:
-        lines += table_row("login", [escape(shorten_home(login.file, home))], LABEL, style)
-    for protection, path in news.lost:
-        lines += table_row(LOST[protection], [shorten_home(path, home)], LABEL, style)
-    lines += _runs(plan, style) if news.program else []
-    return "\n".join([*lines, *findings_lines(news.findings, style)]) + "\n"

@@ -6,10 +6,10 @@ import pytest
 
 from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
 from claudebox.commands.prove.canaries import KERNEL, Trial
+from claudebox.features.broker.decide import limits_text
 from claudebox.features.broker.server.policy import Refusal
 from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.model import Trace
-from claudebox.output.audit import limit_text
 from claudebox.overlay.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.overlay.comparison import Leftover
 from claudebox.overlay.screen import MOST_LINES, Row, View, counts, summary
@@ -79,7 +79,7 @@ def test_limits_of_the_broker(limits: Allowance, text: str) -> None:
 
 
 def test_limits_of_the_broker_in_the_audit() -> None:
-    assert [limit_text("requests", number) for number in (1, 2)] == ["1 request", "2 requests"]
+    assert [limits_text((("requests", number),)) for number in (1, 2)] == ["1 request", "2 requests"]
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from claudebox.consent import News, agreement, find_news
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_links
 from claudebox.model import Plan
-from claudebox.output.audit import audit
 from claudebox.overlay import ways
 from claudebox.overlay.ways import find_ways
 from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
+from shown import audit
 
 pytestmark = pytest.mark.req("REACH-01", "UX-02", "INST-02")
 

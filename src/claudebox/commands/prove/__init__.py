@@ -17,10 +17,11 @@ from typing import Any
 from claudebox import files
 from claudebox.commands.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
 from claudebox.errors import Problem
+from claudebox.features.nix import Nix
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
-from claudebox.model import FROM_HOST, Nix, Plan
+from claudebox.model import FROM_HOST, Plan
 from claudebox.output.as_json import dump
 from claudebox.output.terminal import output_style, show
 from claudebox.overlay.table import GuardRow, held_rows

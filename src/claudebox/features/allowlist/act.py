@@ -17,8 +17,9 @@ import socket
 import struct
 
 from claudebox.errors import Problem
+from claudebox.features.allowlist import Allowlist
 from claudebox.features.allowlist.rules import BOX
-from claudebox.model import Allowlist, Launch
+from claudebox.model import Launch
 from claudebox.process.companion import (
     Companion,
     filter_problem,

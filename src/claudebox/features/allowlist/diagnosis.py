@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 
 from claudebox.errors import Problem
+from claudebox.features.allowlist import Allowed, Allowlist
 from claudebox.features.allowlist.act import CONNECTIONS, make_network, original_destination
 from claudebox.features.allowlist.rules import (
     GROUPS,
@@ -21,7 +22,7 @@ from claudebox.features.allowlist.rules import (
 )
 from claudebox.host import Host, read_host
 from claudebox.host.programs import choose_uplink
-from claudebox.model import Allowed, Allowlist, Plan
+from claudebox.model import Plan
 from claudebox.output.as_json import dump
 from claudebox.output.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 from claudebox.output.terminal import show

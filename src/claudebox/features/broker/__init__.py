@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch
+from claudebox.model import Broker, Launch, Plan
 from claudebox.settings.table import BROKER as CHOSEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.output.section import Section
     from claudebox.process.companion import Companion
 
 
@@ -20,6 +21,16 @@ class BrokerFeature(Feature):
         from claudebox.features.broker import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        broker = plan.get(Broker)
+        if broker is None:
+            return (Section(key="broker"),)
+        from claudebox.features.broker import decide
+
+        return (decide.section(broker, plan.person.home),)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.broker import act

@@ -8,17 +8,20 @@ from claudebox.features.broker import BROKER
 from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.host.variables import BASE_URL, read_address
-from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Mount, Origin, Step
-from claudebox.paths import absolute
+from claudebox.host.variables import BASE_URL, read_address, shown_way
+from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Grant, Mount, Origin, Step
+from claudebox.paths import absolute, shorten_home
 from claudebox.settings.table import FULL
 from claudebox.settings.values import Amount, EnvWish, Settings
 from claudebox.state import LOGIN_FILE
 from claudebox.state.reach import host_certificates
+from claudebox.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from claudebox.output.section import Section
 
 SOCKET = "api.sock"
 TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # a variable: where a login is renewed, if it is not the usual place
@@ -57,6 +60,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
         findings=tuple(upstream_findings(facts, broker)),
         steps=(Step(Step.BESIDE, BROKER),),
+        grants=(_grant(broker, facts.home),),
         records=(broker,),
     )
 
@@ -236,3 +240,37 @@ def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
     if tree.lstat(old) is not None and not tree.is_link(old):
         mounts.append(Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False))
     return mounts
+
+
+NOT_PASTED = "--auth broker: only claudebox starts the broker. After pasting, nobody answers at its socket."
+TOLD = """
+You talk to the Claude API through a socket of the user's machine. The login is there, and no token in the box is good
+for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
+"""
+
+
+def _grant(broker: Broker, home: str) -> Grant:
+    way = ("to", shown_way(broker.url)) if broker.url else ()
+    limits = f" at most {limits_text(broker.limits)}" if broker.limits else ""
+    words = (shorten_home(broker.shown, home), *f"(the broker uses it for the box){limits}".split())
+    return Grant((("broker", broker.shown, *way),), "credential", words)
+
+
+def limits_text(limits: tuple[tuple[str, int], ...]) -> str:
+    """Limits are named in the plural."""
+    return ", ".join(counted(number, name.removesuffix("s")) for name, number in limits)
+
+
+def section(broker: Broker, home: str) -> Section:
+    from claudebox.output.section import NETWORK, OUTSIDE, Row, Section
+
+    grant, limits = _grant(broker, home), f"; at most {limits_text(broker.limits)}" if broker.limits else ""
+    return Section(
+        title=OUTSIDE,
+        lines=((grant.label, grant.words),),
+        rows=(Row("login", words=f"{shorten_home(broker.shown, home)} stays outside (broker){limits}"),),
+        key="broker",
+        value={"credential": broker.shown, "limits": dict(broker.limits), "journal": broker.journal},
+        told=((NETWORK, TOLD),),
+        comment=NOT_PASTED,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
-from claudebox.features.claude import CLAUDE_CODE
+from claudebox.features.claude import CLAUDE_CODE, RULE
 from claudebox.host import Host
 from claudebox.host.programs import (
     PACKAGE,
@@ -20,6 +20,7 @@ from claudebox.host.tree import Tree
 from claudebox.host.variables import LEADING, shown_way
 from claudebox.model import (
     ABSENT,
+    ANY_VERSION,
     RO,
     RW,
     SYMLINK,
@@ -44,7 +45,6 @@ TYPE_CHECKING = False
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
-RULE = "claude"
 HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
 YOUR_CONFIGURATION = Origin.of_rule(RULE, "your configuration")
 YOUR_PROGRAM = Origin.of_rule(RULE, "your status line, or a hook")
@@ -111,7 +111,7 @@ def program_mounts(facts: Facts, mounts: list[Mount]) -> list[Mount]:
     lacking = [path for path in own if not any(is_inside(path, place) for place in covered)]
     found = {path: facts.trusted.find(path, is_dir=False) for path in lacking}
     return [
-        Mount(RO, path, YOUR_PROGRAM, source=real, is_dir=False)
+        Mount(RO, path, YOUR_PROGRAM, source=real, is_dir=False, consent=ANY_VERSION)
         for path, real in found.items()
         if real is not None and _is_script(facts.tree, real)
     ]
@@ -135,7 +135,7 @@ def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
     # What is in the project is in the box already.
     outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.reach.project)]
     return [
-        Mount(RO, real, YOUR_CONFIGURATION, source=real, is_dir=tree.is_dir(real))
+        Mount(RO, real, YOUR_CONFIGURATION, source=real, is_dir=tree.is_dir(real), consent=ANY_VERSION)
         for path in outward
         if (real := trusted.find(path, is_dir=tree.is_dir(path)))
     ]

@@ -7,7 +7,8 @@ from claudebox.facts import ClaudeHome, Draft, Facts
 from claudebox.features.claude.decide import home_preparations
 from claudebox.host.tree import Tree
 from claudebox.host.variables import API_KEY
-from claudebox.model import Broker, Finding, Plan, Preparation
+from claudebox.model import Finding, Plan, Preparation
+from claudebox.settings.table import BROKER
 from claudebox.state import check_state, memory
 from claudebox.state.claude_settings import FORM, LARGEST_FILE, load, parse_object, printable, to_remember
 from claudebox.state.memory import Form
@@ -36,7 +37,8 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
         return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
 
     # Claude remembers the end of a key: with a broker not even that enters.
-    key = next((one.value for one in plan.environment if one.name == API_KEY), "") if plan.get(Broker) is None else ""
+    key = next((one.value for one in plan.environment if one.name == API_KEY), "")
+    key = "" if facts.settings.auth.text == BROKER else key
     preparations, left_out = seed_state(facts, key, can_run)
     notes = [Finding(Finding.NOTE, "left out", line) for line in left_out]
     return plan.replace(

@@ -5,6 +5,11 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.variables import JUDGED, LEADING
+from claudebox.model import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 
 class Routes(Feature):
@@ -27,3 +32,11 @@ class Environment(Feature):
         from claudebox.features.environment import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        users = [one for one in plan.environment if not one.is_ours and not one.origin.is_rule("certificates")]
+        names = ", ".join(f"`{variable.name}`" for variable in users) or "none"
+        text = f"Of the user's variables you have: {names}. All others stayed outside.\n"
+        return (Section(told=(("Environment", text),)),)

@@ -16,7 +16,7 @@ from claudebox.host.git.config import host_configs
 from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry, list_directory
-from claudebox.model import MOST_LAYERED, RO, RW, Finding, Guard, Guarded, Mount, Origin, Ways
+from claudebox.model import MOST_LAYERED, RO, RW, UNASKED, Finding, Guard, Guarded, Mount, Origin, Ways
 from claudebox.mounts import arrange, find_holder
 from claudebox.overlay.git import DETOUR, Account
 from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
@@ -201,13 +201,15 @@ def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Ope
     for guarded in guard.held:
         is_dir, origin = tree.is_plain_directory(guarded.path), Origin.of_rule(RULE, guarded.reason)
         for path in _writable_appearances(guarded.path, mounts):
-            found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir))
+            found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir, consent=UNASKED))
             found += _parts_opened(tree, guarded.path, path, opened) if is_dir else []
             direct = (place for place in guard.direct if is_below(place, guarded.path))
-            found += [Mount(RW, move(place, guarded.path, path), DIRECT, source=place) for place in direct]
+            found += [
+                Mount(RW, move(place, guarded.path, path), DIRECT, source=place, consent=UNASKED) for place in direct
+            ]
         # A mount of a part of it does not open that part.
         parts = (mount for mount in mounts if mount.kind == RW and is_below(mount.source, guarded.path))
-        found += [mount.replace(kind=RO, origin=origin) for mount in parts]
+        found += [mount.replace(kind=RO, origin=origin, consent=UNASKED) for mount in parts]
     return found
 
 

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
+from claudebox.model import Plan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
+
+OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
 
 
 class KernelFeature(Feature):
@@ -11,3 +18,8 @@ class KernelFeature(Feature):
         from claudebox.features.kernel import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import ASK, Section
+
+        return (Section(told=((ASK, OPTION),)),)

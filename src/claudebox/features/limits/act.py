@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 
 from claudebox.errors import Problem
+from claudebox.features.limits import Limits
 from claudebox.features.limits.decide import GROUPS
-from claudebox.model import Limits
 
 SERVICE = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 SIGNATURE = "ssa(sv)a(sa(sv))"  # name, mode, properties, further units

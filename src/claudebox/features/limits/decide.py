@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.limits import LIMITS
+from claudebox.features.limits import LIMITS, Limits
 from claudebox.host.tree import Tree
-from claudebox.model import Finding, Limits, Step
+from claudebox.model import Finding, Step
 from claudebox.settings.values import Amount
 
 AMOUNTS = ("memory", "pids", "cpu")  # systemd and the kernel use the same names

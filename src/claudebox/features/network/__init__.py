@@ -7,6 +7,10 @@ from claudebox.features import Feature
 from claudebox.model import Launch, Plan
 from claudebox.settings.table import FULL
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
+
 
 class NetworkFeature(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
@@ -23,7 +27,12 @@ class NetworkFeature(Feature):
             return plan
         from claudebox.features.network import uplink
 
-        return uplink.complete(plan)
+        return uplink.complete(facts, plan)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.features.network import decide
+
+        return decide.show(plan)
 
     def inside(self, launch: Launch, life: int, others_end: int) -> None:
         from claudebox.features.network import act

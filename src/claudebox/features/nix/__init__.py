@@ -5,8 +5,41 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.system import NIX_STORE
-from claudebox.model import Nix, Plan
+from claudebox.model import Origin, Plan
+from claudebox.record import Record
 from claudebox.settings.table import AUTO, OFF
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
+
+
+class Nix(Record):
+    """How the box uses Nix."""
+
+    mode: str
+    meaning: str
+    origin: Origin
+    shows_store: bool = False  # whether the box sees the host's store
+    directory: str = ""  # the directory on the host that holds the project's own store
+    roots: tuple[str, ...] = ()  # store paths for the project's own store whose requirements are not known yet
+    needs_trial: bool = False  # nobody has tried yet whether the daemon builds in a sandbox
+    holes: tuple[str, ...] = ()  # why the daemon is a way out of the box
+
+
+class Package(Record):
+    """A package of Nix that has to be on PATH."""
+
+    reference: str  # the words with which Nix is asked for it
+    paths: tuple[str, ...]  # its store paths; empty until Nix was asked
+    closure: tuple[str, ...]  # the store paths and everything that they need
+    origin: Origin
+
+
+class Packages(Record):
+    """The packages that somebody asked for."""
+
+    members: tuple[Package, ...]
 
 
 class NixFeature(Feature):
@@ -18,6 +51,16 @@ class NixFeature(Feature):
         from claudebox.features.nix import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        nix, packages = plan.get(Nix), packages_of(plan)
+        if nix is None and not packages:
+            return Section(key="nix"), Section(key="packages", value=[])
+        from claudebox.features.nix import show
+
+        return show.of_nix(nix), show.of_packages(packages)
 
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         from claudebox.features.nix import act
@@ -35,6 +78,11 @@ class Closure(Feature):
         from claudebox.features.nix.closure import with_closure
 
         return with_closure(plan, nix, facts.host, facts.settings.hide)
+
+
+def packages_of(plan: Plan) -> tuple[Package, ...]:
+    found = plan.get(Packages)
+    return found.members if found is not None else ()
 
 
 NIX = NixFeature()

@@ -9,6 +9,7 @@ import tempfile
 
 from claudebox.errors import Problem
 from claudebox.facts import Facts
+from claudebox.features.nix import Nix, packages_of
 from claudebox.features.nix.closure import keeping_closure, registered_paths
 from claudebox.features.nix.decide import (
     NOT_SEEN,
@@ -22,7 +23,7 @@ from claudebox.features.nix.fetch import fetch_packages
 from claudebox.features.nix.packages import find_nix, give_up, nix_environment, plan_inquiry, to_resolve
 from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.model import Nix, Plan
+from claudebox.model import Plan
 
 ANSWER_PATIENCE_SECONDS = 60  # for a build, other builds may have to end first
 # Everybody may ask the daemon for these. A build on another machine would tell nothing about this one.
@@ -39,7 +40,7 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
         try_builds(facts.host)
     if nix is not None and nix.roots:
         look_up_closure(facts.host, nix.roots)
-    missing = tuple(package for package in to_resolve(plan.packages) if package.reference not in facts.answered)
+    missing = tuple(package for package in to_resolve(packages_of(plan)) if package.reference not in facts.answered)
     if not missing:
         return facts
     failures = fetch_packages(plan_inquiry(facts.host, missing))

@@ -5,13 +5,13 @@ The box sees it path by path, read-only. Nix in the box is told that these are t
 
 from __future__ import annotations
 
-from claudebox.features.nix import NIX
+from claudebox.features.nix import NIX, Nix
 from claudebox.features.nix.decide import RULE
 from claudebox.features.nix.references import is_store_path, store_paths
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree, sha256
-from claudebox.model import FILE, RO, Finding, Mount, Nix, Origin, Plan, Preparation, Question
+from claudebox.model import FILE, RO, Finding, Mount, Origin, Plan, Preparation, Question
 from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below
 from claudebox.settings.values import Word

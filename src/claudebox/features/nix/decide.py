@@ -10,7 +10,15 @@ from __future__ import annotations
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.nix import NIX as FEATURE
-from claudebox.features.nix.packages import find_nix, package_findings, plan_packages, program_directories, to_resolve
+from claudebox.features.nix import Nix, Packages
+from claudebox.features.nix.packages import (
+    find_nix,
+    grant,
+    package_findings,
+    plan_packages,
+    program_directories,
+    to_resolve,
+)
 from claudebox.features.nix.references import REGISTRIES
 from claudebox.host import Host
 from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
@@ -25,9 +33,7 @@ from claudebox.model import (
     EnvVar,
     Finding,
     Mount,
-    Nix,
     Origin,
-    Packages,
     Preparation,
     Question,
 )
@@ -101,6 +107,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         path=tuple(programs),
         findings=tuple(findings),
         unknown=tuple(unknown),
+        grants=tuple(map(grant, packages)),
         records=(*([nix] if nix is not None else []), Packages(packages)),
     )
 

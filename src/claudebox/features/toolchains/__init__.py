@@ -5,7 +5,20 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.system import PLAIN_PATH
+from claudebox.model import RO, Plan
+from claudebox.paths import shorten_home
 from claudebox.settings.table import OFF
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
+
+RULE = "toolchain"
+MOST_NAMED = 20
+TOLD = """
+From the user's home, read-only and on your PATH, at the user's versions: {}. You cannot add to them (`npm install -g`,
+`rustup toolchain install`): install into the project instead.
+"""
 
 
 class Toolchains(Feature):
@@ -19,3 +32,18 @@ class Toolchains(Feature):
         from claudebox.features.toolchains import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, plain
+
+        trees = [mount.path for mount in plan.mounts if mount.kind == RO and mount.origin.is_rule(RULE)]
+        if not trees:
+            return ()
+        names = tuple(shorten_home(path, plan.person.home) for path in trees)
+        return (
+            Section(
+                rows=(Row("tools", names, "(read-only: your PATH has them)", after=READ_ONLY),),
+                named=tuple(trees),
+                told=((TOOLS, TOLD.format(", ".join(f"`{plain(name)}`" for name in names[:MOST_NAMED]))),),
+            ),
+        )

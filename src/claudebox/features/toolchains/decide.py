@@ -9,11 +9,12 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.toolchains.table import MIXED, PROGRAMS, PYTHONS, RULE, SHIMS, TOOLCHAINS, Shims, Toolchain
+from claudebox.features.toolchains import RULE
+from claudebox.features.toolchains.table import MIXED, PROGRAMS, PYTHONS, SHIMS, TOOLCHAINS, Shims, Toolchain
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.host.system import PLAIN_PATH
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
+from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
 from claudebox.paths import expand_home, is_below, is_inside, normalize, parents
 
 ELF = b"\x7fELF"
@@ -138,7 +139,7 @@ class Finder:
             self.left_out[tree] = f"is on PATH, and not in the box: {refusal}"
             return False
         origin = Origin.of_rule(RULE, name)
-        self.trees[tree] = Mount(RO, tree, origin, source=tree, is_dir=self.tree.is_dir(tree))
+        self.trees[tree] = Mount(RO, tree, origin, source=tree, is_dir=self.tree.is_dir(tree), consent=ANY_VERSION)
         secret = Origin.of_rule("secret", MAY_HOLD_TOKENS)
         for inner in hidden:
             for path in self._find(tree, inner):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from claudebox.record import Record
 
-RULE = "toolchain"
 NPMRC, PIP_CONF = "etc/npmrc", "pip.conf"  # settings of a whole installation, with tokens and passwords for registries
 # The same of one environment of conda, and the variables that it sets: people keep keys for APIs there.
 OF_CONDA = (

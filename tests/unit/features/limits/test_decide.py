@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
+from claudebox.features.limits import Limits
 from claudebox.features.limits import act as launch
-from claudebox.model import Limits, Origin
-from claudebox.output.shell import shell_command
+from claudebox.model import Origin
 from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import Amount, Word
 from claudebox.settings.words import parse
 from hosts.machine import EVERYONE, TREES, Machine
+from shown import shell_command
 
 pytestmark = pytest.mark.req("FAIL-01")
 

@@ -15,8 +15,6 @@ from claudebox.features.review import ReviewFeature
 from claudebox.features.review.decide import OF_ANOTHER_GROUP
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
-from claudebox.output.audit import audit
-from claudebox.output.shell import shell_command
 from claudebox.overlay import mounting, store
 from claudebox.overlay.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
 from claudebox.overlay.machine import Ground, find_doubt, refusal
@@ -27,6 +25,7 @@ from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
+from shown import audit, shell_command
 from unit.overlay.world import make_world
 
 pytestmark = pytest.mark.req("LAND-01")

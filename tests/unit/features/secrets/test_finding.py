@@ -13,11 +13,9 @@ from claudebox.errors import Problem
 from claudebox.features.secrets import finding
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, MASK, RW, Finding, Plan
-from claudebox.output.as_json import audit_json
-from claudebox.output.audit import audit
-from claudebox.output.sandbox_md import sandbox_md
 from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
+from shown import audit, audit_json, sandbox_md
 
 pytestmark = pytest.mark.req("SEC-01")
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.toolchains.table import RULE, SHIMS, TOOLCHAINS, Toolchain
+from claudebox.features.toolchains import RULE
+from claudebox.features.toolchains.table import SHIMS, TOOLCHAINS, Toolchain
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside
