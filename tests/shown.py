@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from claudebox.features.table import sections_of
 from claudebox.model import Plan
 from claudebox.output import as_json, shell
 from claudebox.output import audit as whole
 from claudebox.output import first_screen as screen
 from claudebox.output import sandbox_md as markdown
+from claudebox.plan import sections_of
 from claudebox.text import Style
 
 

@@ -30,7 +30,7 @@ MODES = {
     "check": ("commands.check", "show_check"),
     "setup": ("commands.setup", "set_up"),
     "version": ("commands.check", "show_versions"),
-    "help": ("view.help", "show_help"),
+    "help": ("output.help", "show_help"),
     "prove": ("commands.prove", "prove"),
     "uninstall": ("commands.uninstall", "uninstall"),
     "demo": ("commands.demo", "run_demo"),

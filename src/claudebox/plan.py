@@ -8,7 +8,7 @@ from claudebox.features.claude.decide import find_claude
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
-from claudebox.features.table import FEATURES, sections_of
+from claudebox.features.table import FEATURES
 from claudebox.host import Host
 from claudebox.host.git.index import Indexes, Loose
 from claudebox.host.programs import check_named, choose_bwrap
@@ -24,6 +24,10 @@ from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, check_state, claude_settings, find_state
 from claudebox.state.reach import TrustedSource, find_own_repository, host_certificates, reach_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 
@@ -87,6 +91,11 @@ def decide(facts: Facts) -> Plan:
     for feature in features:
         plan = feature.complete(facts, draft, plan)
     return _with_sandbox_md(plan)
+
+
+def sections_of(plan: Plan) -> tuple[Section, ...]:
+    """What all features show of a box."""
+    return tuple(section for feature in FEATURES for section in feature.show(plan))
 
 
 def _with_sandbox_md(plan: Plan) -> Plan:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from claudebox.consent import ask_about_project, ask_to_start, find_news, note_agreement, recall
 from claudebox.errors import Problem
 from claudebox.facts import Facts
-from claudebox.features.table import sections_of
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, UNASKED, Launch, Plan, Question
 from claudebox.output.terminal import can_ask, say
-from claudebox.plan import decide, survey
+from claudebox.plan import decide, sections_of, survey
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
 

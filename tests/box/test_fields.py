@@ -16,6 +16,7 @@ from claudebox.servers.allowlist.notes import Notes
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
 from conftest import CLAUDEBOX, Account, make_repository
+from hosts.machine import SYSTEMD
 from reference import FIELDS, HEAD
 from screens.boxes import SCREENS, debian
 from shown import audit_json, dry_run_json
@@ -106,6 +107,8 @@ def invented(tmp_path: Path) -> Iterator[tuple[str, str]]:
     yield "--audit", audit_json(machine.plan("--auth", "broker", "--auth-limit", "requests=3"))
     machine.plant("/proc/sys/kernel/osrelease: 5.10.0-33-amd64\n~/shop/.vscode/tasks.json")
     yield "--audit", audit_json(machine.plan("--run", "true"))
+    machine = debian(tmp_path / "limits").plant(f"~/.cache/pip/x\n{SYSTEMD}")
+    yield "--audit", audit_json(machine.plan("--cache", "host", "--memory", "1G", "--pids", "50", "--cpu", "2"))
 
 
 def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:

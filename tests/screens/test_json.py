@@ -59,8 +59,11 @@ AUDIT = {
     },
     "nix": maybe({"mode": str, "rule": str, "holes": [str]}),
     "outside": {"variables": int, "places": [PLACE]},
-    "?review": {"land": str, "rule": str, "layers": [str], "direct": [str]},
-    "?broker": {"credential": str, "limits": Table(int), "journal": str},
+    "review": maybe({"land": str, "rule": str, "layers": [str], "direct": [str]}),
+    "broker": maybe({"credential": str, "limits": Table(int), "journal": str}),
+    "login": maybe({"file": maybe(str)}),
+    "limits": maybe({"memory": int, "pids": int, "cpu": int}),
+    "cache": maybe({"directory": str, "over": [str]}),
     "guard": {
         "read_only": [PLACE],
         "lands_later": [PLACE],

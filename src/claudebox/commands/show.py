@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.commands.explain import explain
 from claudebox.errors import NOT_FOUND, Problem
-from claudebox.features.table import FEATURES, sections_of
+from claudebox.features.table import FEATURES
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.output.as_json import audit_json, dry_run_json, dump
@@ -12,7 +12,7 @@ from claudebox.output.audit import audit
 from claudebox.output.explanation import explanation_json, explanation_text
 from claudebox.output.shell import shell_command
 from claudebox.output.terminal import output_style, say, show
-from claudebox.plan import make_plan
+from claudebox.plan import make_plan, sections_of
 from claudebox.settings.gather import gather
 from claudebox.settings.profiles import list_profiles
 from claudebox.settings.values import Profile, Settings

@@ -25,11 +25,6 @@ from claudebox.features.secrets import MASKS, Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
 from claudebox.features.wishes import Hides, Wishes
-from claudebox.model import Plan
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.output.section import Section
 
 FEATURES: tuple[Feature, ...] = (
     Command(),
@@ -67,8 +62,3 @@ FEATURES: tuple[Feature, ...] = (
     Environment(),
     Closure(),
 )
-
-
-def sections_of(plan: Plan) -> tuple[Section, ...]:
-    """What all features show of a box."""
-    return tuple(section for feature in FEATURES for section in feature.show(plan))

@@ -354,3 +354,9 @@ def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
 def another(name: str) -> str:
     """The hint that says how to use another program."""
     return f'name another one: CLAUDEBOX_{name.upper()}=PATH\n      or {name} = "PATH" in config.toml'
+
+
+def called_pasta(path: str) -> str:
+    """The path under which it acts as pasta: pasta and passt are one program, which looks at its own name."""
+    directory, _, name = path.rpartition("/")
+    return path if name.startswith("pasta") else f"{directory}/pasta"

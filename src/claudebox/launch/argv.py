@@ -56,12 +56,6 @@ def program_words(plan: Plan) -> tuple[str, ...]:
     return ("--", *plan.wrapper, *plan.program.argv)
 
 
-def called_pasta(path: str) -> str:
-    """The path under which it acts as pasta: pasta and passt are one program, which looks at its own name."""
-    directory, _, name = path.rpartition("/")
-    return path if name.startswith("pasta") else f"{directory}/pasta"
-
-
 def _isolation(plan: Plan, *, makes_network: bool) -> list[Operation]:
     # The user namespace and --cap-drop are for root, who otherwise keeps every capability and can unmount the masks.
     return [

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 from claudebox import __version__
+from claudebox.host.programs import called_pasta
 from claudebox.host.secrets import secret_value
-from claudebox.launch.argv import Data, bwrap_operations, called_pasta, program_words
+from claudebox.launch.argv import Data, bwrap_operations, program_words
 from claudebox.model import FILE, Mount, Plan
 from claudebox.output.section import Section, fields
 

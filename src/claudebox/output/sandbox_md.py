@@ -26,7 +26,7 @@ NOT_THERE = """\
 - root, `sudo`, Docker, systemd, the desktop
 """
 OPTIONS = """\
-They take effect when the user starts claudebox again.
+It takes effect when the user starts claudebox again:
 
 - another file or directory: `--mount-ro PATH` or `--mount-rw PATH`
 - an environment variable: `--env NAME`

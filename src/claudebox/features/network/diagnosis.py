@@ -13,9 +13,8 @@ from claudebox.features.network.act import connect
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6, TUN, is_about_tun, plan_uplink, tun_fault
 from claudebox.host import Host, system
 from claudebox.host.network import rejected_range
-from claudebox.host.programs import choose_uplink
+from claudebox.host.programs import called_pasta, choose_uplink
 from claudebox.host.tree import Tree
-from claudebox.launch.argv import called_pasta
 from claudebox.model import BY_DEFAULT, Origin, Plan, Port, Uplink
 from claudebox.output.explanation import (
     Answer,

@@ -15,19 +15,11 @@ from claudebox.settings.gather import gather
 from claudebox.settings.table import BY_NAME
 from claudebox.settings.values import Amount, Word
 from claudebox.settings.words import parse
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import EVERYONE, SYSTEMD, TREES, Machine
 from shown import shell_command
 
 pytestmark = pytest.mark.req("FAIL-01")
 
-GROUP = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
-SYSTEMD = f"""\
-/usr/bin/busctl*
-/run/user/1000/bus
-/run/user/1000/systemd/private
-/sys/fs/cgroup/cgroup.controllers: cpuset cpu io memory pids
-{GROUP}/cgroup.controllers: cpu memory pids
-"""
 G = 1 << 30
 
 
