@@ -3,7 +3,7 @@
 
 usage: bench/broker.py [--rounds N] [--starts N] [--transfers N] [--streams N]
 
-Starts a real box with a broker, whose upstream is a stand-in over TLS on this machine, and talks to the broker's socket
+Starts a real box with a broker, whose upstream is a stand-in over TLS on this machine, and talks to the broker's port
 as Claude would; and to the stand-in directly, in turn, so that a busy moment of the machine hits both alike. Client and
 stand-in are in Python, too, in processes of their own. Prints Markdown tables.
 """
@@ -53,8 +53,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="claudebox-bench-", dir="/var/tmp") as home, stand_in(Path(home)) as port:
         boxes = Boxes(Path(home), port)
         print(start_table(measure_starts(boxes, chosen.starts)), end="\n\n")
-        with boxes.with_broker() as (process, path, token):
-            ways = {"direct": directly(boxes.certificate, port), "broker": through_broker(path)}
+        with boxes.with_broker() as (process, address, token):
+            ways = {"direct": directly(boxes.certificate, port), "broker": through_broker(address)}
             at_rest = broker_memory(process)
             first = measure_first_bytes(ways, token, chosen.rounds)
             single = measure_throughput(ways, token, 1, ONE_STREAM, chosen.transfers)
@@ -125,12 +125,10 @@ class Boxes:
         self.home = home
         self.project = home / "project"
         self.project.mkdir()
-        # By its name it is one that can use the socket.
-        claude = home / "claude" / "versions" / "2.1.197"
-        claude.parent.mkdir(parents=True)
+        claude = home / "claude"
         claude.write_text("#!/bin/sh\n")
         claude.chmod(0o755)
-        self.words = [str(CHECKOUT / "claudebox"), "--yes", "--network", "none", "--auth"]
+        self.words = [str(CHECKOUT / "claudebox"), "--yes"]
         self.environ = {
             "CLAUDEBOX_CLAUDE": str(claude),
             "HOME": str(home),
@@ -140,9 +138,9 @@ class Boxes:
             "NODE_EXTRA_CA_CERTS": str(self.certificate),
         }
 
-    def start(self, auth: str, *command: str) -> subprocess.Popen[bytes]:
+    def start(self, auth: str, *command: str, network: str = "none") -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [*self.words, auth, "--run", *command],
+            [*self.words, "--auth", auth, "--network", network, "--run", *command],
             cwd=self.project,
             env=self.environ,
             stdin=subprocess.PIPE,
@@ -151,15 +149,15 @@ class Boxes:
         )
 
     @contextmanager
-    def with_broker(self) -> Iterator[tuple[subprocess.Popen[bytes], Path, str]]:
-        """The box, the broker's socket on the host, and the token that it demands."""
-        with self.start("broker", "sh", "-c", 'echo "$ANTHROPIC_AUTH_TOKEN"; read end') as process:
+    def with_broker(self) -> Iterator[tuple[subprocess.Popen[bytes], str, str]]:
+        """The box, which has this host's network, the broker's address, and the token that it demands."""
+        script = 'echo "$ANTHROPIC_BASE_URL $ANTHROPIC_AUTH_TOKEN"; read end'
+        with self.start("broker", "sh", "-c", script, network="full") as process:
             try:
                 assert process.stdout
-                token = process.stdout.readline().decode().strip()
-                (path,) = (self.home / ".claudebox" / "broker").glob("*/api.sock")
+                address, token = process.stdout.readline().decode().split()
                 time.sleep(1)  # at rest
-                yield process, path, token
+                yield process, address, token
             finally:
                 process.kill()
 
@@ -212,10 +210,12 @@ def directly(certificate: Path, port: int) -> Connect:
     return connect
 
 
-def through_broker(path: Path) -> Connect:
+def through_broker(address: str) -> Connect:
+    port = int(address.rpartition(":")[2])
+
     def connect() -> socket.socket:
-        connection = socket.socket(socket.AF_UNIX)
-        connection.connect(str(path))
+        connection = socket.create_connection(("127.0.0.1", port))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection
 
     return connect

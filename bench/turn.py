@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING
 from rounds import Times, in_rounds, rows
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CHECKOUT / "src"))
+sys.path.insert(0, str(CHECKOUT / "tests"))
 
-from claudebox.commands.demo import DemoStep, StandIn  # noqa: E402
+from claude.api import StandIn  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +76,7 @@ def stand_in(home: Path) -> Iterator[StandIn]:
     kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
     files = ("-keyout", str(home / "key.pem"), "-out", str(home / "certificate.pem"))
     subprocess.run(["openssl", "req", *kind, *names, *files], check=True, capture_output=True)
-    api = StandIn(tuple(DemoStep(command[:20], command) for command in COMMANDS), lambda *_: None)
+    api = StandIn(*COMMANDS)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(home / "certificate.pem", home / "key.pem")
     api.server.socket = context.wrap_socket(api.server.socket, server_side=True, do_handshake_on_connect=False)
@@ -99,9 +99,10 @@ def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
         "plain bwrap, all of the host read-only": [*bind, home, home, *turn],
         "claudebox": [*box, "-p", "do it"],
         "with `--auth broker`": [*box, "--auth", "broker", "-p", "do it"],
+        "with `--auth broker --network none`": [*box, "--auth", "broker", "--network", "none", "-p", "do it"],
         "with `--network allowlist`": [*box, "--network", "allowlist", "--host-port", str(port), "-p", "do it"],
         "with `--review`, kept": [*box, "--review", "-p", "do it"],
-        "with broker, names and review": [
+        "with broker, allowlist and review": [
             *box,
             *("--auth", "broker", "--network", "allowlist", "--review", "-p", "do it"),
         ],

@@ -22,7 +22,7 @@ MODES = {
     "dry_run": ("commands.show", "show_dry_run"),
     "explain": ("commands.show", "show_explanation"),
     PROFILES: ("commands.show", "show_profiles"),
-    "instances": ("commands.instances", "tend_instances"),
+    "instances": ("commands.kept", "tend_instances"),
     "review": ("commands.review", "tend_layers"),
     "report": ("overlay.kept", "show_report"),
     "auth_log": ("features.broker.log", "show_auth_log"),
@@ -32,7 +32,7 @@ MODES = {
     "version": ("commands.check", "show_versions"),
     "help": ("output.help", "show_help"),
     "prove": ("commands.prove", "prove"),
-    "uninstall": ("commands.uninstall", "uninstall"),
+    "uninstall": ("commands.kept", "uninstall"),
     "demo": ("commands.demo", "run_demo"),
 }
 

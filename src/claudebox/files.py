@@ -7,12 +7,12 @@ block, and a new file is complete before it gets its name. A path of several nam
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.model import Preparation
-from claudebox.process.isolation import c_call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ DEEPEST = 200  # directories that are copied, each with two descriptors
 
 # renameat2
 NO_REPLACE, EXCHANGE = 1, 2
-# errno, which would have to be imported
-NO_SUCH_DATA, EXISTS, OTHER_DEVICE, INVALID, NO_SUCH_CALL, TOO_DEEP, NOT_SUPPORTED = 6, 17, 18, 22, 38, 40, 95
 
 
 def lstat(parent: int | None, name: str) -> os.stat_result | None:
@@ -78,7 +76,7 @@ def open_below(root: int, path: str, *, stays: bool = True, makes: bool = False)
             os.close(here)
             here = below
             if stays and os.fstat(here).st_dev != device:
-                raise OSError(INVALID, "another file system is mounted there")
+                raise OSError(errno.EINVAL, "another file system is mounted there")
         return os.open(".", DIRECTORY, dir_fd=here)
     finally:
         os.close(here)
@@ -110,7 +108,7 @@ def open_file(parent: int | None, name: str) -> int:
     descriptor = os.open(name, READ, dir_fd=parent)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(INVALID, "not a plain file")
+        raise OSError(errno.EINVAL, "not a plain file")
     return descriptor
 
 
@@ -259,6 +257,24 @@ def take_lock(descriptor: int, *, is_shared: bool = False, waits: bool = False) 
     return True
 
 
+_addresses: dict[str, int] = {}  # looked up once: a landing renames ten thousand files
+
+
+def c_call(name: str, *arguments: int | bytes) -> int:
+    """Call a function of the C library, for what Python lacks. -1 if it fails, or if this Python cannot call it.
+
+    `ctypes` takes as long to import as all of claudebox; `_ctypes`, its part in C, is enough.
+    """
+    try:
+        import _ctypes
+    except ImportError:
+        return -1
+    if name not in _addresses:
+        loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: the libraries that are loaded already
+        _addresses[name] = _ctypes.dlsym(loaded, name)
+    return int(_ctypes.call_function(_addresses[name], arguments))
+
+
 def rename(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
     """Rename, without replacing what is there, or by exchanging both. File systems that know neither get two steps."""
     words = os.fsencode(from_name) + b"\0", os.fsencode(to_name) + b"\0"
@@ -271,7 +287,7 @@ def rename(from_directory: int, from_name: str, to_directory: int, to_name: str,
 def _rename_plainly(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
     if flags == NO_REPLACE:
         if lstat(to_directory, to_name) is not None:
-            raise FileExistsError(EXISTS, "something is there already")
+            raise FileExistsError(errno.EEXIST, "something is there already")
         os.rename(from_name, to_name, src_dir_fd=from_directory, dst_dir_fd=to_directory)
         return
     aside = f".{from_name}.aside"
@@ -306,7 +322,7 @@ def _pieces_with_data(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
         try:
             start = os.lseek(descriptor, position, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == NO_SUCH_DATA:
+            if error.errno == errno.ENXIO:
                 return
             yield position, size  # this file system knows of no holes
             return
@@ -318,7 +334,7 @@ def _move_some(source: int, target: int, amount: int) -> int:
     try:
         return os.copy_file_range(source, target, amount)
     except OSError as error:
-        if error.errno not in (INVALID, NO_SUCH_CALL, OTHER_DEVICE, NOT_SUPPORTED):
+        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP):
             raise
     piece = os.read(source, min(amount, PIECE))
     write_all(target, piece)
@@ -329,7 +345,7 @@ def copy_tree(source: int, name: str, target: int, depth: int = 0) -> None:
     """Copy a directory with all in it, a file or a symlink. FIFOs, sockets and devices are left out."""
     status = os.stat(name, dir_fd=source, follow_symlinks=False)
     if depth > DEEPEST:
-        raise OSError(TOO_DEEP, f"directories are nested deeper than {DEEPEST}")
+        raise OSError(errno.ELOOP, f"directories are nested deeper than {DEEPEST}")
     if stat.S_ISLNK(status.st_mode):
         os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
     elif stat.S_ISDIR(status.st_mode):

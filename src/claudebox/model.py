@@ -249,18 +249,37 @@ class Login(Record):
     place: str  # the directory of the copy in the box
 
 
+class Proxy(Record):
+    """An HTTP proxy that is asked for a tunnel."""
+
+    host: str
+    port: int
+    authorization: str = ""
+
+
+class Address(Record):
+    """A place to which the broker sends requests."""
+
+    host: str
+    port: int
+    is_tls: bool
+    prefix: str = ""  # of every path
+    proxy: Proxy | None = None
+
+
 class Broker(Record):
-    """The process that talks to the API for the box: the credential stays outside, and the box gets a socket."""
+    """The process that talks to the API for the box: the credential stays outside, and the box gets a port to it."""
 
     shown: str  # the name of the credential: a variable of the host, or a file
     variable: str  # the variable that holds it; "" for a login
     file: str  # the file of the login
     locks: str  # the directory in which Claude locks that file
-    url: str  # the address of the API, if it is not the usual one
+    url: str  # the address of the API as somebody wrote it, if it is not the usual one
+    api: Address
+    renewal: Address  # where a login is renewed
     certificates: str
     token_name: str  # the variable of the box that gets the token of the launch
-    sockets: str  # the directory in which each launch makes a directory for its socket
-    place: str  # that directory in the box
+    port: int  # of the box, at which the broker listens; 0: any that is free, when the box starts
     lock: str  # a file that brokers lock against each other while one renews the login
     journal: str
     limits: tuple[tuple[str, int], ...] = ()

@@ -7,11 +7,12 @@ from claudebox.host.secrets import is_systems
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, UNASKED, UNSEEN, WRITABLE, Mount, Origin
 from claudebox.paths import absolute, is_below, is_inside, move, parents
-from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from claudebox.settings.values import Word
 
 USERS = "/run/user/"  # inside the system's trees, but the user can write there
 

@@ -41,8 +41,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     """Find out what several features need to know."""
     tree, environ = host.tree, host.environ
     places, reach = _check_places(host), reach_of(host)
-    check_named(tree, (settings.pasta, settings.nft), host.cwd)
-    bwrap = choose_bwrap(tree, settings.bwrap, environ.get("PATH", ""), host.cwd, reach)
+    check_named(host, settings.pasta, settings.nft)
+    bwrap = choose_bwrap(host, settings.bwrap, reach)
     repository = find_own_repository(reach)
     person = box_person(host.person)
     all_projects = find_state(host)

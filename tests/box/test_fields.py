@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.broker.server.usage import Journal
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.servers.allowlist.notes import Notes
+from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
 from conftest import CLAUDEBOX, Account, make_repository
@@ -143,7 +143,7 @@ def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:
 
 def write_journals(user: Account, broker: str, network: str) -> None:
     """As those do who write them: boxes that use them are in other tests."""
-    journal = Journal(broker)
+    journal = Meter(Allowance(), broker)
     journal.note_refusal("/v1/files", 403)
     journal.note(path="/v1/messages", status=200, model="x", input_tokens=1, output_tokens=2, ms=3)
     notes = Notes(network, None)

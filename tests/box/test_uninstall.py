@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.commands import instances
-from claudebox.commands.instances import uses
+from claudebox.commands import kept
+from claudebox.commands.kept import uses
 from claudebox.state import State
 from conftest import CLAUDEBOX, Account, git
 from patience import comes_true
@@ -112,7 +112,7 @@ def running(user: Account) -> Iterator[subprocess.Popen[str]]:
 def test_box_is_known_by_its_mounts_whatever_the_home_is_called(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     """The kernel writes some characters as numbers."""
     source = f"{home}/.claudebox/instances/x/claude".replace("\\", r"\134").replace(" ", r"\040")
-    monkeypatch.setattr(instances, "_read", lambda _: f"36 35 98:0 {source} /mnt rw - ext4 /dev/x rw\n".encode())
+    monkeypatch.setattr(kept, "_read", lambda _: f"36 35 98:0 {source} /mnt rw - ext4 /dev/x rw\n".encode())
     assert uses(1, f"{home}/.claudebox".encode())
     assert not uses(1, f"{home}/.other".encode())
 

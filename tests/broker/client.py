@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Self
 
-from claudebox.features.broker.server.messages import Reader, read_answer, read_body
+from claudebox.servers.broker.messages import Reader, read_answer, read_body
 from patience import PATIENCE
 
 
@@ -21,11 +20,9 @@ class Answer:
 class Client:
     """One connection."""
 
-    def __init__(self, path: Path, dummy: str) -> None:
+    def __init__(self, port: int, dummy: str) -> None:
         self.dummy = dummy
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(PATIENCE)
-        self.socket.connect(str(path))
+        self.socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self.reader = Reader(self.socket.recv)
 
     def __enter__(self) -> Self:

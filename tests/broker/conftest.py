@@ -15,11 +15,13 @@ from broker.client import Answer, Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
 from broker.talk import API_KEY, Talk
 from claudebox.features.broker.act import BACKLOG
-from claudebox.features.broker.server.credentials import Fixed, Subscription
-from claudebox.features.broker.server.exchange import Session
-from claudebox.features.broker.server.run import serve
-from claudebox.features.broker.server.upstream import Proxy, Upstream, read_address, trust
-from claudebox.features.broker.server.usage import Allowance, Journal, Meter
+from claudebox.features.broker.decide import parse_address
+from claudebox.model import Proxy
+from claudebox.servers.broker import serve
+from claudebox.servers.broker.credentials import Fixed, Subscription
+from claudebox.servers.broker.exchange import Session
+from claudebox.servers.broker.upstream import Connection, Upstream, trust
+from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.state.journal import read_journal
 from conftest import Box
 from running.needs import needed
@@ -45,11 +47,11 @@ class Running:
     """A broker in this process."""
 
     session: Session
-    path: Path
+    port: int
     api: Server
 
     def client(self) -> Client:
-        return Client(self.path, DUMMY)
+        return Client(self.port, DUMMY)
 
     def ask(self, *words: Any, **more: Any) -> Answer:
         """One request, on a connection of its own."""
@@ -58,10 +60,17 @@ class Running:
 
     @property
     def journal(self) -> list[dict[str, object]]:
-        return read_journal(self.session.journal.path)
+        return read_journal(self.session.meter.journal)
 
 
 Start = Callable[..., Running]
+
+
+def end(upstream: Upstream) -> None:
+    """Close what it keeps, and what it would keep."""
+    setattr(upstream, "keep", Connection.close)  # noqa: B010  (a method)
+    for connection in upstream.idle:
+        connection.close()
 
 
 @pytest.fixture
@@ -77,28 +86,24 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
             url: str = "",
         ) -> Running:
             api = stack.enter_context(Server(handler, certificates.server))
-            upstream = Upstream(read_address(url or api.url), proxy, trust(str(certificates.authority)))
-            stack.callback(upstream.close)
+            address = parse_address(url or api.url).replace(proxy=proxy)
+            upstream = Upstream(address, trust(str(certificates.authority)))
+            stack.callback(end, upstream)
             session = Session(
                 dummy=DUMMY,
                 credential=credential or Fixed("ANTHROPIC_API_KEY", KEY),
                 upstream=upstream,
-                meter=Meter(limits or Allowance()),
-                journal=Journal(str(tmp_path / "journal")),
+                meter=Meter(limits or Allowance(), str(tmp_path / "journal")),
             )
-            path = tmp_path / f"{api.port}.sock"
-            listener = socket.socket(socket.AF_UNIX)
-            listener.bind(str(path))
-            listener.listen(BACKLOG)
-            stack.callback(listener.close)
-            end, stop = os.pipe()
+            listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG))
+            over, stop = os.pipe()
             # No signal comes: the second pipe may be the first.
-            thread = threading.Thread(target=serve, args=(listener, session, end, end), daemon=True)
+            thread = threading.Thread(target=serve, args=(listener, session, over, over), daemon=True)
             thread.start()
-            stack.callback(os.close, end)
+            stack.callback(os.close, over)
             stack.callback(thread.join)
             stack.callback(os.close, stop)
-            return Running(session, path, api)
+            return Running(session, listener.getsockname()[1], api)
 
         yield begin
 

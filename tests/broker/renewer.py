@@ -14,6 +14,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,11 +74,12 @@ def access_as_claude(file: Path, url: str) -> str:
 def main() -> None:
     kind, file, token_url, own_lock, enough = sys.argv[1:]
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
-    from claudebox.features.broker.server.credentials import Subscription, TokenEndpoint
-    from claudebox.features.broker.server.upstream import Upstream, read_address, trust
+    from claudebox.features.broker.decide import parse_address
+    from claudebox.servers.broker.credentials import Subscription, renew
+    from claudebox.servers.broker.upstream import Upstream, trust
 
-    endpoint = TokenEndpoint(Upstream(read_address(token_url), None, trust("")))
-    login = Subscription(file, str(Path(file).parent), own_lock, endpoint.exchange)
+    endpoint = Upstream(parse_address(token_url), trust(""))
+    login = Subscription(file, str(Path(file).parent), own_lock, partial(renew, endpoint))
     used = []
     while not os.path.exists(enough):
         if kind == "broker":

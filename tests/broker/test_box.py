@@ -24,7 +24,6 @@ def test_claude_works_without_a_network(with_key: Talk) -> None:
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
     assert {headers.get("x-api-key") for headers in with_key.seen} == {API_KEY}
     assert {headers.get("authorization") for headers in with_key.seen} == {None}
-    assert comes_true(lambda: with_key.left == [])
 
 
 @pytest.mark.req("AUTH-03")

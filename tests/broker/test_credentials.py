@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,16 @@ import pytest
 from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
-from claudebox.features.broker.server.credentials import (
+from claudebox.features.broker.decide import parse_address
+from claudebox.servers.broker.credentials import (
     CLIENT,
     Fixed,
     Revoked,
     Subscription,
-    TokenEndpoint,
     Unavailable,
+    renew,
 )
-from claudebox.features.broker.server.upstream import Upstream, read_address, trust
+from claudebox.servers.broker.upstream import Upstream, trust
 from claudebox.state.login import Busy, Lock, Locks, Tokens
 from patience import PATIENCE, comes_true
 
@@ -52,8 +54,8 @@ def login(tmp_path: Path, issuer: Issuer) -> Iterator[Login]:
 
         def begin(seconds: float, **more: Any) -> Subscription:
             file = log_in(tmp_path / ".claude", seconds, **more)
-            upstream = Upstream(read_address(f"{server.url}/v1/oauth/token"), None, NO_TLS)
-            return Subscription(str(file), str(file.parent), str(tmp_path / "lock"), TokenEndpoint(upstream).exchange)
+            upstream = Upstream(parse_address(f"{server.url}/v1/oauth/token"), NO_TLS)
+            return Subscription(str(file), str(file.parent), str(tmp_path / "lock"), partial(renew, upstream))
 
         yield begin
 
@@ -329,8 +331,8 @@ def test_anything_else_from_the_issuer_is_no_logout(tmp_path: Path, answer: byte
         raise ConnectionResetError
 
     with Server(once) as server:
-        endpoint = TokenEndpoint(Upstream(read_address(server.url), None, NO_TLS))
-        held = Subscription(str(file), str(file.parent), str(tmp_path / "lock"), endpoint.exchange)
+        endpoint = Upstream(parse_address(server.url), NO_TLS)
+        held = Subscription(str(file), str(file.parent), str(tmp_path / "lock"), partial(renew, endpoint))
         with pytest.raises(Unavailable):
             held.headers()
     assert file.read_text() == before

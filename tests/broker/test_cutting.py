@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.broker.server.policy import Cutter, Leak
+from claudebox.servers.broker.policy import Cutter, Leak
 
 SECRET = "sk-ant-oat01-aaabaaab"
 OTHER = "sk-ant-ort01-cccc"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,8 +18,6 @@ import claudebox
 from broker.login import Issuer, log_in, stored
 from broker.standin import Server
 from broker.talk import API_KEY, Talk, brokers, is_over
-from claudebox.features.broker.act import listen
-from claudebox.features.broker.server.run import remove_dead
 from conftest import CLAUDEBOX
 from patience import PATIENCE, comes_true
 
@@ -70,7 +67,6 @@ def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None
         assert comes_true(lambda: len(brokers(talk)) == 1)
         process.kill()
         assert comes_true(lambda: brokers(talk) == [])
-        assert comes_true(lambda: talk.left == [])
 
 
 @pytest.mark.req("AUTH-03")
@@ -96,7 +92,6 @@ def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
         assert process.wait(PATIENCE) == 125
         assert process.stderr
         assert "the broker was ended, and the box with it" in process.stderr.read()
-    assert talk.left == []
 
 
 @pytest.mark.req("AUTH-03")
@@ -114,21 +109,6 @@ def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None
                 os.kill(broker, signal.SIGKILL)
             assert process.wait(PATIENCE) != 0
         assert comes_true(lambda: is_over(talk))
-
-
-@pytest.mark.req("AUTH-03")
-@pytest.mark.root
-def test_what_was_left_when_everything_was_killed_is_removed_later(user_with_key: Talk) -> None:
-    talk = user_with_key
-    with running(talk, "echo up; sleep 1000") as process:
-        assert comes_true(lambda: len(brokers(talk)) == 1)
-        (broker,) = brokers(talk)
-        os.kill(broker, signal.SIGSTOP)
-        process.kill()
-        os.kill(broker, signal.SIGKILL)
-    (left,) = talk.left
-    with running(talk, "echo up; sleep 1000"):
-        assert comes_true(lambda: left not in talk.left)
 
 
 @pytest.mark.req("AUTH-03")
@@ -164,55 +144,6 @@ def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, ho
         assert comes_true(lambda: is_over(talk))
 
 
-# What dead brokers left is removed, and nothing of those that live.
-
-
-NAME = "api.sock"
-
-
-def test_broker_that_is_about_to_listen_is_not_dead(tmp_path: Path) -> None:
-    done = threading.Event()
-
-    def remove() -> None:
-        while not done.is_set():
-            remove_dead(str(tmp_path))
-
-    thread = threading.Thread(target=remove)
-    thread.start()
-    listeners = []
-    for number in range(300):
-        directory = tmp_path / str(number)
-        directory.mkdir()
-        listeners.append(listen(str(directory)))
-    done.set()
-    thread.join()
-    assert [number for number in range(300) if not (tmp_path / str(number) / NAME).exists()] == []
-    for listener in listeners:
-        os.close(listener)
-
-
-def test_dead_broker_is_removed(tmp_path: Path) -> None:
-    directory = tmp_path / "dead"
-    directory.mkdir()
-    os.close(listen(str(directory)))
-    remove_dead(str(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_broker_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
-    """One that was stopped, whose box keeps asking."""
-    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as other:
-        (tmp_path / "stopped").mkdir()
-        listener.bind(str(tmp_path / "stopped" / NAME))
-        listener.listen(0)
-        other.connect(str(tmp_path / "stopped" / NAME))
-        thread = threading.Thread(target=remove_dead, args=(str(tmp_path),), daemon=True)
-        thread.start()
-        thread.join(5)
-        assert not thread.is_alive()
-        assert (tmp_path / "stopped" / NAME).exists()
-
-
 # The broker obeys when it is asked to end, whenever that is.
 
 
@@ -221,14 +152,14 @@ def test_broker_that_does_not_answer_is_not_waited_for(tmp_path: Path) -> None:
 SERVES = """
 import os, signal, socket, sys, threading, time
 sys.path.insert(0, sys.argv[1])
-from claudebox.features.broker.server import run
+from claudebox.servers import broker
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
 threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
-signals = run.open_signals()
+signals = broker.open_signals()
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
 nobody, _ = os.pipe()
 print("ready", flush=True)
-run.serve(socket.create_server(("127.0.0.1", 0)), None, nobody, signals)
+broker.serve(socket.create_server(("127.0.0.1", 0)), None, nobody, signals)
 """
 
 

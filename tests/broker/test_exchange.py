@@ -15,10 +15,10 @@ from broker.client import Client
 from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
-from claudebox.features.broker.server.credentials import Subscription, Unavailable
-from claudebox.features.broker.server.messages import Ended, Truncated, read_answer, read_body
-from claudebox.features.broker.server.upstream import Proxy
-from claudebox.features.broker.server.usage import Allowance
+from claudebox.model import Proxy
+from claudebox.servers.broker.credentials import Subscription, Unavailable
+from claudebox.servers.broker.messages import Truncated, read_answer, read_body
+from claudebox.servers.broker.usage import Allowance
 from claudebox.state.login import Tokens
 from patience import PATIENCE, comes_true
 from reference import FIELDS
@@ -65,7 +65,7 @@ def test_journal_tells_what_was_used_and_not_what_was_said(start: Start) -> None
 
 
 def test_journal_cannot_be_flooded_with_what_is_refused(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_REFUSALS", 3)
+    monkeypatch.setattr("claudebox.servers.broker.usage.MOST_REFUSALS", 3)
     broker = start()
     with broker.client() as client:
         assert client.ask().status == 200
@@ -101,7 +101,7 @@ def test_refused_request_reaches_nobody_and_the_next_one_passes(start: Start) ->
 @pytest.mark.req("AUTH-03")
 def test_token_is_demanded(start: Start) -> None:
     broker = start()
-    with Client(broker.path, "wrong") as client:
+    with Client(broker.port, "wrong") as client:
         assert client.ask().status == 403
     assert broker.api.asked == []
 
@@ -376,12 +376,13 @@ def test_fifty_streams_at_once(start: Start) -> None:
 
 def test_large_requests_wait_for_each_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """A box must not fill the host's memory. What is small passes meanwhile."""
-    monkeypatch.setattr("claudebox.features.broker.server.usage.MOST_LARGE", 1)
+    monkeypatch.setattr("claudebox.servers.broker.usage.MOST_LARGE", 1)
     broker = start()
     large = b"x" * (2 << 20)
     head = f"{HEAD}Content-Length: {len(large)}\r\n\r\n"
     with broker.client() as first, broker.client() as second, broker.client() as third:
         first.socket.sendall(head.encode() + large[:-1])
+        assert comes_true(lambda: broker.session.meter.large._value == 0)
         statuses: list[int] = []
         thread = threading.Thread(target=lambda: statuses.append(second.ask(large).status))
         thread.start()
@@ -402,7 +403,7 @@ def test_too_many_connections_are_closed(start: Start) -> None:
         client.socket.close()
 
     def works() -> bool:
-        with broker.client() as client, suppress(OSError, Ended, Truncated):
+        with broker.client() as client, suppress(OSError, Truncated):
             return client.ask().status == 200
         return False
 

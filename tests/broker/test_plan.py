@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from broker.standin import Server, hello
-from claudebox.features.broker.forwarder import CODE
-from claudebox.model import Broker
 from conftest import Box
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -36,18 +34,20 @@ def test_no_network_is_nothing_to_worry_about_with_a_broker(tmp_path: Path) -> N
     assert "--network none" in {finding.subject for finding in without.findings}
 
 
-def machine_with(root: Path, version: str) -> Machine:
-    machine = Machine(root)
-    everyone = EVERYONE.read_text().replace("versions/2.1.0", f"versions/{version}")
-    machine.plant((TREES / "debian12.txt").read_text()).plant(everyone)
+@pytest.mark.parametrize(
+    ("words", "address"),
+    [
+        (("--network", "full"), "http://localhost"),  # until the box starts
+        (("--network", "none"), "http://127.0.0.1:61357"),
+        (("--network", "inet", "--publish", "61357", "--host-port", "61358"), "http://127.0.0.1:61359"),
+    ],
+)
+def test_port_that_leads_to_the_broker_is_no_other_one(tmp_path: Path, words: tuple[str, ...], address: str) -> None:
+    machine = Machine(tmp_path)
+    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text()).plant(
+        "/usr/bin/pasta*\n/usr/sbin/nft*"
+    )
     machine.environ["ANTHROPIC_API_KEY"] = "x"
-    return machine
-
-
-@pytest.mark.parametrize("version", ["2.0.76", "2.1.325", "x"])
-def test_every_version_gets_a_port_that_leads_to_the_socket(tmp_path: Path, version: str) -> None:
-    plan = machine_with(tmp_path, version).plan("--auth", "broker")
-    broker = plan.get(Broker)
-    assert broker is not None
-    assert plan.wrapper[-3:] == ("-c", CODE, f"{broker.place}/api.sock")
-    assert "ANTHROPIC_UNIX_SOCKET" not in {variable.name for variable in plan.environment}
+    plan = machine.plan("--auth", "broker", *words)
+    variables = {variable.name: variable.value for variable in plan.environment}
+    assert (variables["ANTHROPIC_BASE_URL"], "ANTHROPIC_UNIX_SOCKET" in variables) == (address, False)

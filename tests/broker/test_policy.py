@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.broker.server.policy import (
+from claudebox.servers.broker.policy import (
     OAUTH_BETA,
     Refusal,
     answered_headers,

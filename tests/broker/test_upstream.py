@@ -15,15 +15,9 @@ import pytest
 from broker.conftest import KEY, Start
 from broker.standin import Certificates, Server, hello, make_certificates
 from claudebox.errors import Problem
-from claudebox.features.broker.server.upstream import (
-    Address,
-    Proxy,
-    Unreachable,
-    Upstream,
-    find_proxy,
-    read_address,
-    trust,
-)
+from claudebox.features.broker.decide import find_proxy, parse_address
+from claudebox.model import Address, Proxy
+from claudebox.servers.broker.upstream import Unreachable, Upstream, trust
 
 API = Address("api.example", 443, is_tls=True)
 
@@ -40,7 +34,7 @@ API = Address("api.example", 443, is_tls=True)
     ],
 )
 def test_address(url: str, address: Address) -> None:
-    assert read_address(url) == address
+    assert parse_address(url) == address
 
 
 @pytest.mark.parametrize(
@@ -52,7 +46,7 @@ def test_address(url: str, address: Address) -> None:
 )
 def test_no_address(url: str) -> None:
     with pytest.raises(Problem, match="nothing that the broker can use"):
-        read_address(url)
+        parse_address(url)
 
 
 @pytest.mark.parametrize(
@@ -93,14 +87,14 @@ def test_somebody_elses_certificate_is_refused(tmp_path: Path, start: Start) -> 
 @pytest.mark.req("AUTH-03")
 def test_certificate_for_another_name_is_refused(certificates: Certificates) -> None:
     with Server(hello, certificates.server, host="0.0.0.0") as api:
-        upstream = Upstream(Address("127.0.0.2", api.port, is_tls=True), None, trust(str(certificates.authority)))
+        upstream = Upstream(Address("127.0.0.2", api.port, is_tls=True), trust(str(certificates.authority)))
         with pytest.raises(Unreachable, match="not trusted"):
             upstream.connect()
 
 
 def test_more_can_be_trusted(certificates: Certificates) -> None:
     with Server(hello, certificates.server) as api:
-        upstream = Upstream(read_address(api.url), None, trust("", str(certificates.authority)))
+        upstream = Upstream(parse_address(api.url), trust("", str(certificates.authority)))
         upstream.connect().close()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from claude.session import Talk, broke, fingerprint
-from claudebox.commands.instances import Listed, Size, find_instances, find_others, listing, overview
+from claudebox.commands.kept import Listed, Size, find_instances, find_others, listing, overview
 from claudebox.state import Instance, State
 from claudebox.text import style_for
 from conftest import Account

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.commands.check import report_json, report_text
+from claudebox.commands.check import report_json, report_text, show_check, show_versions
 from claudebox.host.system import install_command
 from claudebox.host.tree import Tree
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, explain
+from claudebox.settings.words import parse
 from claudebox.text import WIDTH, Style, width
 from conftest import CHECKOUT, Account, Box
 from golden import Golden
@@ -188,3 +189,17 @@ def test_command_for_several_programs(release: str, command: str, tmp_path: Path
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "os-release").write_text(release)
     assert install_command(Tree(str(tmp_path)), "pasta", "nft") == command
+
+
+@pytest.mark.req("FAIL-01")
+def test_check_and_version_work_beside_a_broken_project_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".claudebox.toml").write_text("network = lan\n")
+    monkeypatch.chdir(tmp_path)
+    assert show_check(parse(["--check"])) == 1
+    text = capfd.readouterr().out
+    assert "FAIL  settings" in text
+    assert ".claudebox.toml:1" in text
+    assert show_versions(parse(["--version"])) == 0
+    assert capfd.readouterr().out.startswith("claudebox ")

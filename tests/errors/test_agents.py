@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from subprocess import CompletedProcess
+
 from claudebox.commands import setup
 from claudebox.errors import CANNOT_EXECUTE, FAILED, NOT_FOUND
 from claudebox.settings.words import Request
@@ -26,7 +29,8 @@ def codex_in_a_secret_place(scene: Scene) -> None:
 
 def set_up(scene: Scene, *, reason: str = "") -> None:
     scene.monkeypatch.setattr(setup, "read_host", scene.machine.host)
-    scene.monkeypatch.setattr(setup, "try_part", lambda *_: setup.Refusal(reason) if reason else None)
+    done = CompletedProcess((), 1 if reason else 0, "", reason)
+    scene.monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
     setup.set_up(Request(mode="setup", yes=True))
 
 

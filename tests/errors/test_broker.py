@@ -7,37 +7,27 @@ from collections.abc import Callable
 
 from claudebox.errors import FAILED
 from claudebox.features.broker import act
-from claudebox.features.broker.decide import find_upstream
-from claudebox.features.broker.server.run import make_session
-from claudebox.model import Broker, Launch, Origin
+from claudebox.features.broker.decide import find_upstream, no_trust
+from claudebox.model import Launch, Origin
 from claudebox.process.companion import Companion, start_beside
+from claudebox.servers.broker.upstream import trust
 from claudebox.settings.values import EnvWish
 from errors.scene import Problems, Scene, old_kernel
 
 GATEWAY, OTHER = "https://gateway.example", "https://other.example"
-BROKER = Broker(
-    *("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY", "", "", "", "", "ANTHROPIC_AUTH_TOKEN"),
-    *("/proc/nowhere", "/run/broker", "/nonexistent/lock", "/nonexistent/journal"),
-)
 
 
-def broker_tries_itself(scene: Scene, **environ: str) -> None:
-    """With what the environment says."""
-    broker = BROKER.replace(
-        url=environ.get("ANTHROPIC_BASE_URL", ""), extra_certificates=environ.get("NODE_EXTRA_CA_CERTS", "")
-    )
-    make_session(broker, {"ANTHROPIC_API_KEY": "x", **environ}, "")
+def broker_without_certificates(_: Scene) -> None:
+    trust("", "/nonexistent")
 
 
 def broker_on_old_kernel(scene: Scene) -> None:
-    broker = BROKER.replace(sockets=str(scene.machine.root / "broker"))
-    act.beside(Launch(old_kernel(scene).machine.plan().having(broker)))
+    act.beside(Launch(old_kernel(scene.with_environ(ANTHROPIC_API_KEY="x")).machine.plan("--auth", "broker")))
 
 
-def box_without_python(scene: Scene) -> None:
-    scene.without("/usr/bin/python3").with_environ(ANTHROPIC_API_KEY="x")
-    scene.machine.python = "/home/alice/.pyenv/bin/python3"
-    scene.plan("--auth", "broker")
+def broker_that_cannot_listen(scene: Scene) -> None:
+    plan = scene.with_environ(ANTHROPIC_API_KEY="x").machine.plan("--auth", "broker", "--network", "none")
+    act.made(Launch(plan), "/proc/nobody/root")
 
 
 def broker_that_ends_at_once(_: Scene) -> None:
@@ -52,7 +42,7 @@ def broker_that_says_why(_: Scene) -> None:
 
 
 def broker_without_trust(_: int) -> None:
-    raise act.no_trust("No such file or directory")
+    raise no_trust("No such file or directory")
 
 
 def broker_that_ended(_: Scene) -> None:
@@ -115,13 +105,15 @@ PROBLEMS: Problems = {
         lambda scene: scene.planted("~/.claude/.credentials.json: {}").plan("--auth", "broker"),
         FAILED,
     ),
-    "broker-address": (lambda scene: broker_tries_itself(scene, ANTHROPIC_BASE_URL="http://gateway.example"), FAILED),
-    "broker-proxy": (lambda scene: broker_tries_itself(scene, HTTPS_PROXY="socks5://localhost:1080"), FAILED),
-    "broker-certificates": (lambda scene: broker_tries_itself(scene, NODE_EXTRA_CA_CERTS="/nonexistent"), FAILED),
-    "broker-no-socket": (lambda scene: act.beside(Launch(scene.machine.plan().having(BROKER))), FAILED),
+    "broker-address": (
+        asked_of_the_broker(ANTHROPIC_BASE_URL="http://gateway.example", ANTHROPIC_API_KEY="x"),
+        FAILED,
+    ),
+    "broker-proxy": (asked_of_the_broker(HTTPS_PROXY="socks5://localhost:1080", ANTHROPIC_API_KEY="x"), FAILED),
+    "broker-certificates": (broker_without_certificates, FAILED),
+    "broker-no-listener": (broker_that_cannot_listen, FAILED),
     "broker-ends": (broker_that_ends_at_once, FAILED),
     "broker-says-why": (broker_that_says_why, FAILED),
-    "broker-without-python": (box_without_python, FAILED),
     "broker-ended": (broker_that_ended, FAILED),
     "broker-old-kernel": (broker_on_old_kernel, FAILED),
 }

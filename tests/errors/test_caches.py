@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.commands import instances, uninstall
+from claudebox.commands import kept
 from claudebox.errors import FAILED
 from claudebox.features.caches import Cache, act
 from claudebox.model import Launch
@@ -29,13 +29,11 @@ def cannot_lie_underneath(scene: Scene) -> None:
 
 
 def refused_to_drop(scene: Scene) -> None:
-    full = instances.Listed(
-        Instance("/x", ""), "/home/alice/shop", 0.0, instances.Size(0), False, cache=instances.Size(1 << 30)
-    )
-    scene.monkeypatch.setattr(instances, "find_instances", lambda _: [full])
-    scene.monkeypatch.setattr(instances, "show", lambda _: None)
-    scene.monkeypatch.setattr(instances, "says_yes", lambda _: False)
-    instances.tend_instances(parse(["--instances", "drop-caches"]))
+    full = kept.Listed(Instance("/x", ""), "/home/alice/shop", 0.0, kept.Size(0), False, cache=kept.Size(1 << 30))
+    scene.monkeypatch.setattr(kept, "find_instances", lambda _: [full])
+    scene.monkeypatch.setattr(kept, "show", lambda _: None)
+    scene.monkeypatch.setattr(kept, "says_yes", lambda _: False)
+    kept.tend_instances(parse(["--instances", "drop-caches"]))
 
 
 def old_bwrap(scene: Scene) -> None:
@@ -51,15 +49,14 @@ def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> No
     own = host.replace(person=host.person.replace(uid=os.getuid()))
     scene.monkeypatch.setattr(os, "lstat", lambda path, **how: lstat(stand_in if path == KEPT else path, **how))
     scene.monkeypatch.setattr(os.path, "realpath", lambda _: "/home/alice/elsewhere")
-    scene.monkeypatch.setattr(uninstall, "read_host", lambda: own)
-    scene.monkeypatch.setattr(os, "open", lambda *_: os.dup(2))
-    scene.monkeypatch.setattr(uninstall, "_listing", lambda *_: "")
-    scene.monkeypatch.setattr(os, "listdir", lambda _: [])
-    scene.monkeypatch.setattr(instances, "_processes", lambda _: list(running))
-    scene.monkeypatch.setattr(instances, "_is_claudebox", lambda _: True)
-    scene.monkeypatch.setattr(uninstall, "show", lambda _: None)
-    scene.monkeypatch.setattr(uninstall, "says_yes", lambda _: False)
-    uninstall.uninstall(parse(["--uninstall"]))
+    scene.monkeypatch.setattr(kept, "read_host", lambda: own)
+    scene.monkeypatch.setattr(kept, "_listing_of_all", lambda *_: "")
+    scene.monkeypatch.setattr(kept, "find_instances", lambda _: [])
+    scene.monkeypatch.setattr(kept, "_processes", lambda _: list(running))
+    scene.monkeypatch.setattr(kept, "_is_claudebox", lambda _: True)
+    scene.monkeypatch.setattr(kept, "show", lambda _: None)
+    scene.monkeypatch.setattr(kept, "says_yes", lambda _: False)
+    kept.uninstall(parse(["--uninstall"]))
 
 
 def cannot_be_uninstalled(scene: Scene) -> None:
@@ -67,7 +64,7 @@ def cannot_be_uninstalled(scene: Scene) -> None:
         raise OSError(13, os.strerror(13))
 
     scene.monkeypatch.setattr(os, "listdir", refuse)
-    uninstall._remove(-1, State("/home/alice").directory)
+    kept.remove(State("/home/alice").directory, from_within=True)
 
 
 PROBLEMS: Problems = {

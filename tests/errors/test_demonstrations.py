@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox import cli
 from claudebox.commands import demo, prove
-from claudebox.commands.prove import Attempt
+from claudebox.commands.prove import Silent
 from claudebox.errors import FAILED
 from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
@@ -12,11 +12,17 @@ from errors.scene import Problems, Scene
 
 def probe_that_fails(scene: Scene, *said: str) -> None:
     """Outside of the box, or in it: one of the two says nothing of use."""
-    attempts = iter(Attempt({}, error) for error in said)
+    reasons = iter(said)
+
+    def attempt(*_: object) -> dict[str, str]:
+        if reason := next(reasons):
+            raise Silent(reason)
+        return {}
+
     scene.monkeypatch.setattr(prove, "read_host", scene.machine.host)
     scene.monkeypatch.setattr(prove, "plan_attacks", lambda *_, **__: None)
     for name in ("run_outside", "run_inside"):
-        scene.monkeypatch.setattr(prove, name, lambda *_: next(attempts))
+        scene.monkeypatch.setattr(prove, name, attempt)
     prove.prove(parse(["--prove"]))
 
 

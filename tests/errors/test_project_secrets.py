@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 
+from claudebox import files
 from claudebox.errors import FAILED
 from claudebox.features.secrets import act, decide, finding, keeper
 from claudebox.host import walk
 from claudebox.model import Launch
-from claudebox.process import isolation
 from errors.scene import Problems, Scene
 
 
@@ -65,7 +65,7 @@ def no_inotify(scene: Scene) -> None:
 
 def no_watch(scene: Scene) -> None:
     hand = keeper.Hand(keeping(scene).replace(project="/tmp"))
-    call = isolation.c_call
+    call = files.c_call
     refusing = lambda name, *words: -1 if name == "inotify_add_watch" else call(name, *words)  # noqa: E731
     scene.monkeypatch.setattr(keeper, "c_call", refusing)
     hand.watch("/tmp")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 
-from claudebox.commands import instances
+from claudebox.commands import kept
 from claudebox.errors import FAILED
 from claudebox.files import prepare
 from claudebox.host.tree import Tree
@@ -43,19 +43,19 @@ def state_cannot_be_written(scene: Scene) -> None:
 
 
 def refused_to_remove(scene: Scene) -> None:
-    gone = instances.Listed(Instance("/x", ""), "/home/alice/gone", 0.0, instances.Size(0), True)
-    scene.monkeypatch.setattr(instances, "find_instances", lambda _: [gone])
-    scene.monkeypatch.setattr(instances, "show", lambda _: None)
-    scene.monkeypatch.setattr(instances, "says_yes", lambda _: False)
-    instances.tend_instances(parse(["--instances", "gc"]))
+    gone = kept.Listed(Instance("/x", ""), "/home/alice/gone", 0.0, kept.Size(0), True)
+    scene.monkeypatch.setattr(kept, "find_instances", lambda _: [gone])
+    scene.monkeypatch.setattr(kept, "show", lambda _: None)
+    scene.monkeypatch.setattr(kept, "says_yes", lambda _: False)
+    kept.tend_instances(parse(["--instances", "gc"]))
 
 
 def failed_to_remove(scene: Scene) -> None:
     def refuse(_: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
-    scene.monkeypatch.setattr(instances, "remove_path", refuse)
-    instances.remove("/nonexistent/instance")
+    scene.monkeypatch.setattr(kept, "remove_path", refuse)
+    kept.remove("/nonexistent/instance")
 
 
 PROBLEMS: Problems = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from claudebox.commands.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan
-from claudebox.output.explanation import Answer, Explanation
+from claudebox.output.explanation import Answer
 from claudebox.plan import make_plan
 from claudebox.settings.gather import gather
 from claudebox.settings.values import Settings
@@ -22,12 +22,12 @@ class Asked:
     settings: Settings
     plan: Plan
 
-    def explain(self, thing: str) -> Explanation:
+    def explain(self, thing: str) -> list[Answer]:
         return explain(self.plan, self.host, self.settings, thing)
 
     def answer(self, thing: str) -> Answer:
         """For what can be one kind of thing only."""
-        (answer,) = self.explain(thing).answers
+        (answer,) = self.explain(thing)
         return answer
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.host.programs import ClaudeInstall, find, inspect
-from hosts.machine import plant
+from hosts.machine import Machine
 
 SYSTEM = "/usr/bin/env*\n/usr/bin/node*\n/bin -> usr/bin\n"
 HOME = "/home/alice"
@@ -17,10 +17,10 @@ PNPM = f"{HOME}/.local/share/pnpm"
 
 def look(root: Path, tree: str, search_path: str) -> ClaudeInstall:
     """The claude that is found first on this PATH."""
-    host = plant(root, SYSTEM + tree)
-    path = find(host, "claude", search_path, HOME)
-    assert path is not None
-    return inspect(host, path, search_path, HOME)
+    host = Machine(root).plant(SYSTEM + tree).host().replace(environ={"PATH": search_path}, cwd=HOME)
+    path = find(host, "claude")
+    assert path
+    return inspect(host, path)
 
 
 NATIVE = f"{HOME}/.local/share/claude/versions/2.1.0"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from claudebox.features.git.decide import Identity, identity_in, quote_value, read_users
-from claudebox.host.git.config import load, parse
+from claudebox.host.git import load_config, parse_config
 from claudebox.host.tree import Tree
 
 WITH_GIT = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -69,13 +69,13 @@ def test_reads_what_git_reads(tmp_path: Path, text: str) -> None:
     path.write_text(text, newline="")
     expected = ask_git(path)
     assume(expected is not None)
-    assert parse(text) == expected
+    assert parse_config(text) == expected
 
 
 @settings(deadline=None)
 @given(st.text(max_size=80) | st.text(alphabet='[]"=\\#; \nab', max_size=60))
 def test_broken_file_is_no_crash(text: str) -> None:
-    parse(text)
+    parse_config(text)
 
 
 @pytest.mark.req("GIT-01")
@@ -86,7 +86,7 @@ def test_git_reads_what_we_write(tmp_path: Path, value: str) -> None:
     path = tmp_path / "config"
     path.write_text(f"[user]\n\tname = {quote_value(value)}\n", newline="")
     assert ask_git(path) == [("user.name", value)]
-    assert parse(path.read_bytes().decode()) == [("user.name", value)]
+    assert parse_config(path.read_bytes().decode()) == [("user.name", value)]
 
 
 PATTERNS = [
@@ -121,7 +121,7 @@ def test_conditional_include_matches_as_in_git(kind: str, pattern: str, tmp_path
     config.write_text(f"[includeIf {quote_value(f'{kind}:{pattern}')}]\n\tpath = work\n")
     command = ["git", "config", "user.name"]
     result = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
-    ours = dict(load(Tree(), str(config), str(home), f"{project}/.git"))
+    ours = dict(load_config(Tree(), str(config), str(home), f"{project}/.git"))
     assert ours.get("user.name", "") == result.stdout.strip()
 
 
@@ -137,18 +137,18 @@ def test_includes_are_read_where_they_stand(tmp_path: Path) -> None:
     (home / "conf/one").write_text("[user]\nname = one\n[include]\npath = two\n")
     (home / "conf/two").write_text("[user]\nemail = two\n")
     expected = ask_git(home / ".gitconfig", "--includes", home=str(home))
-    assert load(Tree(), str(home / ".gitconfig"), str(home), "") == expected
+    assert load_config(Tree(), str(home / ".gitconfig"), str(home), "") == expected
 
 
 @pytest.mark.req("GIT-01")
 def test_include_of_itself_ends(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("[include]\npath = config\n[user]\nname = x\n")
-    assert dict(load(Tree(), str(tmp_path / "config"), "/", ""))["user.name"] == "x"
+    assert dict(load_config(Tree(), str(tmp_path / "config"), "/", ""))["user.name"] == "x"
 
 
 def test_file_that_includes_itself_many_times_stays_small(tmp_path: Path) -> None:
     (tmp_path / "config").write_text("[include]\n" + "path = config\n" * 6 + "[user]\nname = x\n")
-    assert len(load(Tree(), str(tmp_path / "config"), "/", "")) < 1000
+    assert len(load_config(Tree(), str(tmp_path / "config"), "/", "")) < 1000
 
 
 @pytest.mark.req("GIT-01")

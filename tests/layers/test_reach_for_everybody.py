@@ -50,12 +50,12 @@ def is_refused(ask: Callable[[], object]) -> bool:
 
 
 def bwrap(host: Host, place: str) -> bool:
-    return is_refused(lambda: choose_bwrap(host.tree, None, f"{place}/bin", host.cwd, reach_of(host)))
+    return is_refused(lambda: choose_bwrap(with_path(host, place), None, reach_of(host)))
 
 
 def named_bwrap(host: Host, place: str) -> bool:
     named = Word(f"{place}/bin/bwrap", Origin.of_variable("CLAUDEBOX_BWRAP"))
-    return is_refused(lambda: choose_bwrap(host.tree, named, "", host.cwd, reach_of(host)))
+    return is_refused(lambda: choose_bwrap(host, named, reach_of(host)))
 
 
 def with_path(host: Host, place: str) -> Host:
@@ -76,7 +76,7 @@ def interpreter_of_claude(host: Host, place: str) -> bool:
 
 def uplink(host: Host, place: str) -> bool:
     named: dict[str, Word | None] = {"pasta": None, "nft": None}
-    return is_refused(lambda: choose_uplink(host.tree, named, f"{place}/bin", host.cwd, reach_of(host)))
+    return is_refused(lambda: choose_uplink(with_path(host, place), named, reach_of(host)))
 
 
 def nix(host: Host, place: str) -> bool:

@@ -28,12 +28,27 @@ ABOVE = {
     "launch": {"plan", "start", "output", "consent", "commands", "cli", "settings"},
     "overlay": {"plan", "launch", "start", "commands", "cli", "facts", "features", "view"},
     "settings": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process"},
-    "host": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process", "settings", "state"},
+    "process": {"plan", "launch", "start", "cli", "features", "view", "facts", "settings", "servers"},
+    "state": {"plan", "launch", "start", "cli", "features", "view", "facts", "settings", "servers", "process"},
+    "host": {
+        "plan",
+        "launch",
+        "start",
+        "explain",
+        "cli",
+        "features",
+        "view",
+        "facts",
+        "process",
+        "settings",
+        "state",
+        "files",
+    },
 }
 READING = {
     *("lstat", "stat", "readlink", "listdir", "scandir", "getxattr", "fstat", "open", "read", "close", "stat_result"),
     *("DirEntry", "urandom", "environ", "getcwd", "geteuid", "getegid", "uname", "fsdecode", "fsencode"),
-    *("access", "W_OK"),
+    *("access", "W_OK", "defpath"),
     *("O_RDONLY", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_NOFOLLOW", "O_DIRECTORY", "O_PATH"),
 }
 

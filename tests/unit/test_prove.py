@@ -12,18 +12,18 @@ from claudebox.commands import prove
 from claudebox.commands.prove.canaries import Canaries
 
 
-def test_probe_that_is_silent_about_an_attack_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_probe_that_is_silent_about_an_attack_is_no_proof() -> None:
     canaries = Canaries()
     canaries.add("files", "first", "read")
     canaries.add("files", "second", "read")
 
-    def answering(*ids: str) -> prove.Attempt:
+    def answering(*ids: str) -> dict[str, str]:
         said = prove.MARK + json.dumps(dict.fromkeys(ids, ""))
-        monkeypatch.setattr(prove, "_with_terminal", lambda *_: subprocess.CompletedProcess([], 0, said, ""))
-        return prove._run(["python3"], canaries, "probe.py", "trials.json")
+        return prove._found(subprocess.CompletedProcess([], 0, said, ""), canaries)
 
-    assert answering("0", "1") == prove.Attempt({"0": "", "1": ""})
-    assert answering("0").error
+    assert answering("0", "1") == {"0": "", "1": ""}
+    with pytest.raises(prove.Silent):
+        answering("0")
 
 
 def test_probe_is_not_written_where_a_symlink_leads(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 
-from claudebox.commands.setup import PARTS, Refusal, _refusal, lines_for
+from claudebox.commands.setup import PARTS, lines_for, problem_in
 from claudebox.settings.profiles import shipped_profile
 
 
@@ -19,9 +19,12 @@ def test_parts_that_work_are_written_one_by_one() -> None:
     assert lines_for([PARTS[2]]) == ['review = "on"']
 
 
-def test_refusal_is_the_message_and_its_first_hint() -> None:
+def test_refusal_is_the_message_and_its_hint() -> None:
     said = "claudebox 0.1.0\nerror: there is\n       none\n\nhint: look\n      or not\n"
-    assert _refusal(said) == Refusal("there is none", "look")
-    assert _refusal("error: none\n") == Refusal("none")
-    assert _refusal("bwrap: no\n") == Refusal("bwrap: no")
-    assert _refusal("") == Refusal("it failed without a word")
+    found = [problem_in(text) for text in (said, "error: none\n", "bwrap: no\n", "")]
+    assert [(one.message, one.hint.partition("\n")[0]) for one in found] == [
+        ("there is none", "look"),
+        ("none", ""),
+        ("bwrap: no", ""),
+        ("it failed without a word", ""),
+    ]

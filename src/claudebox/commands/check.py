@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-import stat
-import sys
-from collections.abc import Callable
 
 from claudebox import __version__
-from claudebox.errors import Problem, for_account
-from claudebox.features.allowlist import diagnosis as allowlist
+from claudebox.errors import Problem, for_account, quote
 from claudebox.features.claude.decide import choose_claude
-from claudebox.features.kernel.seccomp import MACHINES
-from claudebox.features.network import diagnosis as network
-from claudebox.features.nix import diagnosis as nix
-from claudebox.features.system import signal_shim
+from claudebox.features.network.diagnosis import choose_program
+from claudebox.features.table import FEATURES
 from claudebox.host import Host, read_host
-from claudebox.host.programs import PACKAGE, choose_bwrap, find_admin, npm_install
-from claudebox.host.system import find_certificates, find_distribution, install_command
+from claudebox.host.programs import choose_bwrap
+from claudebox.host.system import find_distribution
 from claudebox.output.as_json import dump
 from claudebox.output.terminal import output_style, show
-from claudebox.process.isolation import can_scope
 from claudebox.process.trial import (
     FAIL,
     NOTE,
@@ -28,119 +21,57 @@ from claudebox.process.trial import (
     CheckRow,
     namespaces_row,
     program_version,
-    run,
-    version_number,
 )
 from claudebox.settings.gather import from_options, from_variables, gather, merge
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import State
+from claudebox.state import State, check_state
 from claudebox.state.reach import reach_of
 from claudebox.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
 
-STUB_MESSAGE = "native binary not installed"
+COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
+COLUMN = 24
 STATE = "state directory"
 
 
 def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
-    rows: list[CheckRow] = []
-    for name, look in LOOKS.items():
-        try:
-            rows += look(host, settings)
-        except Problem as problem:
-            rows.append(CheckRow.of_problem(name, problem))
-    return rows + [row for check in CHECKING for row in check(host, settings)]
+    rows = _bwrap_rows(host, settings)
+    for feature in FEATURES:
+        rows += feature.check(host, settings)
+    return [*rows, _state_row(host)]
 
 
 def _choose(name: str, host: Host, settings: Settings) -> str:
     """The path of a program that claudebox starts. Raises a Problem if there is none that can be used."""
     if name == "bwrap":
-        return choose_bwrap(host.tree, settings.bwrap, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        return choose_bwrap(host, settings.bwrap, reach_of(host))
     if name == "claude":
         return choose_claude(host, settings.claude, reach_of(host)).path
-    return network.choose_program(name, host, settings)
+    return choose_program(name, host, settings)
 
 
 def _bwrap_rows(host: Host, settings: Settings) -> list[CheckRow]:
-    path = _choose("bwrap", host, settings)
+    try:
+        path = _choose("bwrap", host, settings)
+    except Problem as problem:
+        return [CheckRow.of_problem("bwrap", problem)]
     row = CheckRow(OK, "bwrap", f"{program_version(path)}, {path}, not setuid")
     return [row, namespaces_row(host, path)]
 
 
-def _machine_rows(host: Host, _: Settings) -> list[CheckRow]:
-    why = f"the system call filter knows {' and '.join(MACHINES)}"
-    machine = CheckRow(FAIL, "machine", host.machine, why)
-    if host.machine in MACHINES:
-        machine = CheckRow(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
-    why = "programs in the box can connect to abstract unix sockets of the host: X11, D-Bus, an IDE"
-    scopes = CheckRow(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
-    if can_scope():
-        scopes = CheckRow(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
-    return [machine, scopes]
-
-
-def _signals_rows(host: Host, _: Settings) -> list[CheckRow]:
-    shim = signal_shim(host.tree, host.python)
-    if run(*shim, "true").status == 0:
-        return [CheckRow(OK, "Ctrl-C", f"restored in the box by {shim[0]}")]
-    fix = (install_command(host.tree, "env"),)
-    return [CheckRow(FAIL, "Ctrl-C", f"{' '.join(shim[:2])} failed", "GNU env is needed", fix)]
-
-
-def _claude_rows(host: Host, settings: Settings) -> list[CheckRow]:
-    install = choose_claude(host, settings.claude, reach_of(host))
-    outcome = run(install.path, "--version")
-    if STUB_MESSAGE in outcome.stdout + outcome.stderr:
-        why = "its package was installed without running its install script"
-        return [CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (npm_install(host, PACKAGE),))]
-    return [CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")]
-
-
-def _file_rows(host: Host, _: Settings) -> list[CheckRow]:
-    git = find_admin(host.tree, "git", host.environ.get("PATH", ""), host.cwd)
-    bundle = find_certificates(host.tree, host.environ)
-    found = (
-        ("git", "git", git, "not installed", "needed for commits and history"),
-        ("certificates", "ca-certificates", bundle, "no bundle found", "nothing in the box could use TLS"),
-    )
-    return [
-        CheckRow(OK, name, path) if path else CheckRow(FAIL, name, lack, why, (install_command(host.tree, package),))
-        for name, package, path, lack, why in found
-    ]
-
-
-def _state_rows(host: Host, _: Settings) -> list[CheckRow]:
-    home = host.person.home
-    path = State(home).directory
-    status = host.tree.lstat(path)
-    row = CheckRow(OK, STATE, path)
-    if status is None and os.access(home, os.W_OK):
-        row = CheckRow(OK, STATE, f"{path}: not there yet")
-    elif status is None:
-        row = CheckRow(FAIL, STATE, f"{home} is not writable", "there is no place for claude's state")
-    elif not stat.S_ISDIR(status.st_mode):
-        row = CheckRow(FAIL, STATE, f"{path} is not a directory", "", (f"mv {path} {path}.old",))
-    elif status.st_uid != host.person.uid:
-        fix = f"sudo chown -R {host.person.name} {path}"
-        row = CheckRow(FAIL, STATE, f"{path} belongs to uid {status.st_uid}", "it must be yours", (fix,))
-    elif status.st_mode & 0o077:
-        what = f"{path} has mode {status.st_mode & 0o777:o}"
-        row = CheckRow(FAIL, STATE, what, "others can look into it", (f"chmod 700 {path}",))
-    return [row]
-
-
-# What every box needs, by the name of the row that says so if that is refused; and what some need.
-LOOKS: dict[str, Callable[[Host, Settings], list[CheckRow]]] = {
-    "bwrap": _bwrap_rows,
-    "machine": _machine_rows,
-    "Ctrl-C": _signals_rows,
-    "claude": _claude_rows,
-    "git": _file_rows,
-    STATE: _state_rows,
-}
-CHECKING = (network.check, allowlist.check, nix.check)
-COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
-COLUMN = 24
+def _state_row(host: Host) -> CheckRow:
+    home, state = host.person.home, State(host.person.home)
+    try:
+        check_state(host.tree, state, state.instance(host.cwd), host.person.uid)
+    except Problem as problem:
+        return CheckRow.of_problem(STATE, problem)
+    status = host.tree.lstat(state.directory)
+    if status is not None and status.st_mode & 0o077:
+        what = f"{state.directory} has mode {status.st_mode & 0o777:o}"
+        return CheckRow(FAIL, STATE, what, "others can look into it", (f"chmod 700 {quote(state.directory)}",))
+    if status is None and not os.access(home, os.W_OK):
+        return CheckRow(FAIL, STATE, f"{home} is not writable", "there is no place for claude's state")
+    return CheckRow(OK, STATE, state.directory if status is not None else f"{state.directory}: not there yet")
 
 
 def report_text(rows: list[CheckRow], title: str, style: Style) -> str:

@@ -6,7 +6,6 @@ import os
 import secrets
 import shutil
 import subprocess
-import sys
 import tempfile
 from typing import Any
 
@@ -14,7 +13,7 @@ from claudebox.errors import Problem
 from claudebox.host import read_host
 from claudebox.host.programs import trusted_path, trusted_program
 from claudebox.host.system import install_command
-from claudebox.output.terminal import output_style
+from claudebox.output.terminal import output_style, show
 from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings.words import Request
@@ -90,8 +89,8 @@ def run_demo(_: Request) -> int:
     # What a project has on PATH must not run here, where no box is around it.
     host = read_host()
     reach = reach_of(host)
-    path = trusted_path(os.environ.get("PATH", ""), reach)
-    programs = {name: trusted_program(host.tree, name, path, reach) for name in ("git", "bwrap")}
+    path = trusted_path(host, reach)
+    programs = {name: trusted_program(host, name, reach) for name in ("git", "bwrap")}
     for name in (name for name, program in programs.items() if not program):
         raise Problem(f"the demo needs {name}, which is not installed", install_command(host.tree, name))
     directory = os.path.realpath(tempfile.mkdtemp(prefix="claudebox-demo-"))
@@ -182,17 +181,8 @@ def _show_step(stage: Stage, step: DemoStep, result: str) -> None:
     shown, room = escape(lines[-1]) if lines else "(nothing)", max(style.width - TITLE - 11, 1)
     # The reason for a failure is at the end of the line.
     shown = shown if len(shown) <= room else "…" + shown[1 - room :]
-    _write(f"  {step.title:<{TITLE}} {mark}  {style.paint(shown, DIM)}")
+    show(f"  {step.title:<{TITLE}} {mark}  {style.paint(shown, DIM)}\n")
 
 
 def say(text: str, colour: str = "") -> None:
-    _write(output_style().paint(escape(text), colour) if colour else escape(text))
-
-
-def _write(text: str) -> None:
-    try:
-        sys.stdout.write(f"{text}\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has seen enough; the demo goes on to its end and cleans up.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    show(f"{output_style().paint(escape(text), colour) if colour else escape(text)}\n")

@@ -11,12 +11,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from claudebox.errors import Problem
-from claudebox.features.allowlist import diagnosis as allowlist
-from claudebox.features.environment import diagnosis as environment
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.network import diagnosis as network
-from claudebox.features.nix import diagnosis as nix
 from claudebox.features.secrets.table import RULE as SECRETS
+from claudebox.features.table import FEATURES
 from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
 from claudebox.host.programs import find
@@ -48,7 +45,6 @@ from claudebox.output.explanation import (
     Because,
     Change,
     Endpoint,
-    Explanation,
     Question,
     describe_origin,
     undo,
@@ -65,7 +61,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host.network import Address
 
-EXPLAINING = (nix.explain, environment.explain, network.explain, allowlist.explain)
 FILE_URL = "file://"
 LOCALHOST = IPv4Address("127.0.0.1")
 KINDS = "a path, variable, program, host, address, port or package, or nix"
@@ -94,7 +89,7 @@ DOES = {
 DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
 
 
-def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanation:
+def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> list[Answer]:
     """An answer for each thing that the word can mean. Raises a Problem if it can mean none."""
     if not thing.strip():
         raise Problem("--explain needs something to explain", KINDS)
@@ -111,13 +106,15 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> Explanati
         answers = answer(about.replace(variable=name if is_variable_name(name) else ""))
     elif not answers:
         answers = _explain_word(about, thing.removeprefix(FILE_URL))
+    if not answers and thing.isdigit():
+        raise Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
     if not answers:
-        raise _unknown(thing)
-    return Explanation(answers[0].subject if len(answers) == 1 else thing, tuple(answers))
+        raise Problem(f"--explain: `{thing}` cannot be explained", KINDS)
+    return answers
 
 
 def answer(question: Question) -> list[Answer]:
-    return [answer for explain in EXPLAINING for answer in explain(question)]
+    return [answer for feature in FEATURES for answer in feature.explain(question)]
 
 
 def _explain_word(about: Question, word: str) -> list[Answer]:
@@ -146,12 +143,6 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
     if not is_variable_name(word):
         return answers
     return [one.replace(verdict=f"as a host, {one.verdict}", because=[*one.because, guess]) for one in answers]
-
-
-def _unknown(thing: str) -> Problem:
-    if thing.isdigit():
-        return Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
-    return Problem(f"--explain: `{thing}` cannot be explained", KINDS)
 
 
 # What a word says about a host
@@ -224,7 +215,7 @@ def _find_program(plan: Plan, host: Host, name: str) -> str:
         spot = inside.find(file)
         if spot.exists and spot.host and host.tree.is_executable(spot.host):
             return file
-    return find(host.tree, name, host.environ.get("PATH", ""), host.cwd) or ""
+    return find(host, name)
 
 
 class Spot(Record):

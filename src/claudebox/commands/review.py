@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.commands.instances import measure
+from claudebox.commands.kept import measure
 from claudebox.errors import Declined, Problem
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from typing import Any
 
 from claudebox.errors import FAILED, Problem
 from claudebox.files import prepare, remove_path
@@ -16,19 +17,12 @@ from claudebox.record import Record
 from claudebox.settings.table import ALLOWLIST, BROKER, NO_NETWORK, ON
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN, State, find_state
-from claudebox.text import BOLD, GREEN, YELLOW, Style, escape, fill
+from claudebox.text import BOLD, GREEN, YELLOW, Style, beside, escape, fill
 
 STRICT = "strict"
 LONGEST_TRIAL = 60  # seconds
 COLUMN = 19
 ALONE = ("--auth", "none", "--network", "full", "--review", "off")  # so that a trial is about one thing
-
-
-class Refusal(Record):
-    """Why a part cannot be had here, and what to do about it."""
-
-    why: str
-    hint: str = ""
 
 
 class Part(Record):
@@ -80,41 +74,39 @@ def find_able(state: State, style: Style) -> list[Part]:
     """The parts that can be had here. Each is tried, and its row is shown at once."""
     able: list[Part] = []
     for part in PARTS:
-        refusal = try_part(part, state)
-        say("\n".join(_row(part, refusal, style)) + "\n")
-        able += [] if refusal else [part]
-        if refusal and part.value == ALLOWLIST and any(other.value == BROKER for other in able):
-            say("\n".join(_row(NO_NETWORK_PART, None, style)) + "\n")
-            able.append(NO_NETWORK_PART)
+        try:
+            try_part(part, state)
+            had = [part]
+        except Problem as refusal:
+            say(_row(part, style, refusal))
+            had = [NO_NETWORK_PART] if part.value == ALLOWLIST and PARTS[0] in able else []
+        say("".join(_row(one, style) for one in had))
+        able += had
     return able
 
 
-def try_part(part: Part, state: State) -> Refusal | None:
-    """Why this part cannot be had here; None if it can. A box is really started, in an empty project."""
+def try_part(part: Part, state: State) -> None:
+    """Start a box with this part, in an empty project. Raises the Problem by which claudebox refuses it."""
     with tempfile.TemporaryDirectory(prefix="claudebox-setup-") as made:
         project = os.path.realpath(made)
-        options = (*ALONE, f"--{part.key}", part.value)  # the last one counts
+        command = [*own_command(), "--yes", *ALONE, f"--{part.key}", part.value, *part.trial]  # the last one counts
+        how: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace", "timeout": LONGEST_TRIAL}
         try:
-            done = subprocess.run(
-                [*own_command(), "--yes", *options, *part.trial],
-                cwd=project,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=LONGEST_TRIAL,
-                check=False,
-            )
+            done = subprocess.run(command, cwd=project, check=False, **how)
+            is_had, said = done.returncode == 0, done.stderr
         except subprocess.TimeoutExpired:
-            return Refusal("the trial did not end")
+            is_had, said = False, "the trial did not end"
         finally:
             remove_path(state.instance(project).directory)  # no agent was ever in there
-    return None if done.returncode == 0 else _refusal(done.stderr.decode(errors="replace"))
+    if not is_had:
+        raise problem_in(said)
 
 
-def _refusal(said: str) -> Refusal:
-    """What claudebox said when it refused: the message, without what the screen made of it, and the first hint."""
+def problem_in(said: str) -> Problem:
+    """What claudebox said when it refused: the message, without what the screen made of it, and the hint."""
     _, found, rest = said.rpartition("error: ")
     message, _, hint = rest.partition("\n\nhint: ") if found else (said.strip().rpartition("\n")[2], "", "")
-    return Refusal(" ".join(message.split()) or "it failed without a word", hint.partition("\n")[0])
+    return Problem(" ".join(message.split()) or "it failed without a word", hint.strip())
 
 
 def lines_for(parts: list[Part]) -> list[str]:
@@ -135,10 +127,10 @@ def write_config(state: State, lines: list[str]) -> None:
     )
 
 
-def _row(part: Part, refusal: Refusal | None, style: Style) -> list[str]:
-    label = f"{part.key} {part.value}"
+def _row(part: Part, style: Style, refusal: Problem | None = None) -> str:
     mark = style.paint("no", YELLOW) if refusal else style.paint("ok", GREEN)
-    first, *rest = fill(f"not here: {escape(refusal.why)}".split() if refusal else part.changes.split(), COLUMN)
+    text = f"not here: {escape(refusal.message)}" if refusal else part.changes
+    lines = beside(f"  {mark} {f'{part.key} {part.value}':<{COLUMN - 6}} ", text.split(), COLUMN)
     if refusal and refusal.hint:
-        rest.append(f"hint: {escape(refusal.hint)}")  # to be pasted, so it stays whole
-    return [f"  {mark} {label:<{COLUMN - 6}} {first}", *(" " * COLUMN + line for line in rest)]
+        lines.append(" " * COLUMN + f"hint: {escape(refusal.hint.splitlines()[0])}")  # to be pasted, so it stays whole
+    return "".join(f"{line}\n" for line in lines)

@@ -44,8 +44,9 @@ def show_dry_run(request: Request) -> int:
 
 def show_explanation(request: Request) -> int:
     host, settings, plan = _plan_to_explain(request)
-    explanation = explain(plan, host, settings, dict(request.said)["explain"])
-    show(explanation_json(explanation) if request.json else explanation_text(explanation, output_style()))
+    thing = dict(request.said)["explain"]
+    answers = explain(plan, host, settings, thing)
+    show(explanation_json(thing, answers) if request.json else explanation_text(answers, output_style()))
     return 0
 
 

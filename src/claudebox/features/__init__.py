@@ -13,9 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.output.explanation import Answer, Question
     from claudebox.output.section import Section
     from claudebox.process.companion import Companion
+    from claudebox.process.trial import CheckRow
     from claudebox.settings.values import Settings
 
 
@@ -37,6 +40,16 @@ class Feature:
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         """Ask a program of the host what `plan.unknown` says, for the next plan."""
         return facts
+
+    # What it says when no box is started.
+
+    def explain(self, question: Question) -> list[Answer]:
+        """What it knows of what is asked."""
+        return []
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        """Look at what it needs of this machine."""
+        return []
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         """What people, programs and the agent are told of it, and what JSON says if the box has none of it."""

@@ -32,7 +32,9 @@ from claudebox.paths import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host import system
+    from claudebox.host import Host, system
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
 SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
@@ -105,6 +107,15 @@ class Certificates(Feature):
         shown = any(is_inside(bundle, mount.path) for mount in draft.mounts if mount.kind in (*FROM_HOST, SYMLINK))
         origin = Origin.of_rule("certificates", "to verify TLS connections")
         return Contribution(mounts=() if not bundle or shown else (Mount(RO, bundle, origin, source=bundle),))
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.host.system import find_certificates, install_command
+        from claudebox.process.trial import FAIL, OK, CheckRow
+
+        if bundle := find_certificates(host.tree, host.environ):
+            return [CheckRow(OK, "certificates", bundle)]
+        fix = (install_command(host.tree, "ca-certificates"),)
+        return [CheckRow(FAIL, "certificates", "no bundle found", "nothing in the box could use TLS", fix)]
 
 
 def system_mounts(tree: Tree, system: system.System) -> list[Mount]:
@@ -253,6 +264,19 @@ class Command(Feature):
             if (reason := secret_value(argument))
         ]
         return plan.replace(findings=(*plan.findings, *findings))
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.host.system import install_command
+        from claudebox.process.trial import FAIL, OK, CheckRow, run
+
+        try:
+            shim = signal_shim(host.tree, host.python)
+        except Problem as problem:
+            return [CheckRow.of_problem("Ctrl-C", problem)]
+        if run(*shim, "true").status == 0:
+            return [CheckRow(OK, "Ctrl-C", f"restored in the box by {shim[0]}")]
+        fix = (install_command(host.tree, "env"),)
+        return [CheckRow(FAIL, "Ctrl-C", f"{' '.join(shim[:2])} failed", "GNU env is needed", fix)]
 
 
 def signal_shim(tree: Tree, python: str) -> tuple[str, ...]:

@@ -32,6 +32,11 @@ class Host(Record):
     neighbourhood: Callable[[Tree], Neighbourhood]  # called only for a box with a network of its own
     ask_daemon: Callable[[], Daemon]  # asks the Nix daemon, only where there is one
 
+    @property
+    def search_path(self) -> str:
+        """The directories in which programs are looked for."""
+        return self.environ.get("PATH", os.defpath)
+
     def looked_at_anew(self) -> Host:
         """The same machine, without what is remembered about its files."""
         return self.replace(tree=Tree(self.tree.root))

@@ -29,25 +29,23 @@ if TYPE_CHECKING:
 ADMIN_DIRECTORIES = ("/usr/sbin", "/sbin", "/usr/local/sbin")
 
 
-def find_all(tree: Tree, name: str, path: str, cwd: str) -> Iterator[str]:
-    """Every program of that name on PATH, in order. An empty or relative entry counts from `cwd`, as in a shell."""
-    candidates = (normalize(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
-    return (candidate for candidate in candidates if tree.is_executable(candidate))
+def find_all(host: Host, name: str, *further: str) -> Iterator[str]:
+    """Every program of that name on PATH, in order, and in further directories."""
+    return filter(host.tree.is_executable, _candidates(host, name, *further))
 
 
-def find_unusable(tree: Tree, name: str, path: str, cwd: str) -> str | None:
-    """A file of that name on PATH that cannot be executed."""
-    candidates = (normalize(posixpath.join(cwd, entry, name)) for entry in path.split(":"))
-    return next((candidate for candidate in candidates if tree.is_file(candidate)), None)
+def find(host: Host, name: str, *further: str) -> str:
+    """The program that a shell would start; "" if there is none."""
+    return next(find_all(host, name, *further), "")
 
 
-def find(tree: Tree, name: str, path: str, cwd: str) -> str | None:
-    return next(find_all(tree, name, path, cwd), None)
+def _candidates(host: Host, name: str, *further: str) -> Iterator[str]:
+    """Where it may be. An empty or relative entry of PATH counts from the current directory, as in a shell."""
+    return (_as_typed(host, posixpath.join(entry, name)) for entry in (*host.search_path.split(":"), *further))
 
 
-def find_admin(tree: Tree, name: str, path: str, cwd: str) -> str | None:
-    """Like `find`, but it also looks where the PATH of an ordinary user does not."""
-    return find(tree, name, ":".join((path, *ADMIN_DIRECTORIES)), cwd)
+def _as_typed(host: Host, path: str) -> str:
+    return normalize(posixpath.join(host.cwd, path))
 
 
 NATIVE = "native installer"
@@ -74,18 +72,19 @@ class ClaudeInstall(Record):
     way_to_interpreter: str = ""  # the path of the interpreter before its symlinks are followed
 
 
-def inspect(tree: Tree, path: str, search_path: str, cwd: str) -> ClaudeInstall:
+def inspect(host: Host, path: str) -> ClaudeInstall:
     """Follow the symlinks, the package and the `#!` line of the program at `path`, which exists."""
+    tree = host.tree
     real = _behind_shim(tree, tree.resolve(path) or path)
     words = _hash_bang(tree, real)
     files = [_needed_tree(real)]
     interpreter = missing = way = ""
     if words:
         name = _interpreter_name(words)
-        found = name if name.startswith("/") else find(tree, name, search_path, cwd)
+        found = name if name.startswith("/") else find(host, name)
         interpreter_real = tree.resolve(found) if found and tree.is_executable(found) else None
         if interpreter_real:
-            interpreter, way = interpreter_real, found or ""
+            interpreter, way = interpreter_real, found
             files += [_needed_tree(interpreter_real), *_python_trees(tree, way, interpreter_real)]
         else:
             missing = name
@@ -178,68 +177,53 @@ PURPOSE = {
 }
 
 
-def choose_bwrap(tree: Tree, named: Word | None, search_path: str, cwd: str, reach: Reach) -> str:
-    path, others = _choose(tree, "bwrap", named, search_path, cwd, reach)
-    if is_privileged(tree, path):
+def choose_bwrap(host: Host, named: Word | None, reach: Reach) -> str:
+    path, others = _choose(host, "bwrap", named, reach)
+    if is_privileged(host.tree, path):
         raise Problem(
             f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
-            _other_bwrap(tree, others) or f"sudo chmod u-s {quote(path)}",
+            _other_bwrap(host.tree, others) or f"sudo chmod u-s {quote(path)}",
         )
     return path
 
 
-def choose_uplink(
-    tree: Tree,
-    named: dict[str, Word | None],
-    search_path: str,
-    cwd: str,
-    reach: Reach,
-) -> tuple[str, ...]:
+def choose_uplink(host: Host, named: dict[str, Word | None], reach: Reach) -> tuple[str, ...]:
     """The paths of the programs that connect the box, in the order of `named`."""
-    search_path = ":".join((search_path, *ADMIN_DIRECTORIES))
     searched = [name for name in named if named[name] is None and name not in pinned.PROGRAMS]
-    missing = [name for name in searched if not any(find_all(tree, name, search_path, cwd))]
+    missing = [name for name in searched if not find(host, name, *ADMIN_DIRECTORIES)]
     if missing:
-        raise _not_installed(tree, *missing)
-    return tuple(_choose(tree, name, named[name], search_path, cwd, reach)[0] for name in named)
+        raise _not_installed(host.tree, *missing)
+    return tuple(_choose(host, name, named[name], reach, *ADMIN_DIRECTORIES)[0] for name in named)
 
 
-def check_named(tree: Tree, named: tuple[Word | None, ...], cwd: str) -> None:
+def check_named(host: Host, *named: Word | None) -> None:
     """Raise a Problem if somebody names a program that is none, although this box may do without it."""
-    for word in named:
-        path = normalize(posixpath.join(cwd, word.text)) if word is not None else ""
-        if word is not None and not tree.is_executable(path):
-            raise _no_program(word, path)
+    for word in filter(None, named):
+        path = _as_typed(host, word.text)
+        if not host.tree.is_executable(path):
+            raise Problem(
+                f"{word.origin.shown}: {path} is not a program", f"look for it: command -v {posixpath.basename(path)}"
+            )
 
 
-def _no_program(named: Word, path: str) -> Problem:
-    return Problem(
-        f"{named.origin.shown}: {path} is not a program", f"look for it: command -v {posixpath.basename(path)}"
-    )
-
-
-def _choose(
-    tree: Tree, name: str, named: Word | None, search_path: str, cwd: str, reach: Reach
-) -> tuple[str, Iterator[str]]:
+def _choose(host: Host, name: str, named: Word | None, reach: Reach, *further: str) -> tuple[str, Iterator[str]]:
     """The program to use, and further ones of the same name.
 
     One in a place where agents can write is refused, whoever names it.
     """
+    check_named(host, named)
     if named is not None:
-        path = normalize(posixpath.join(cwd, named.text))
-        if not tree.is_executable(path):
-            raise _no_program(named, path)
-        candidates = iter([path])
+        candidates = iter([_as_typed(host, named.text)])
     elif name in pinned.PROGRAMS:
         candidates = iter([pinned.PROGRAMS[name]])
     else:
-        candidates = find_all(tree, name, search_path, cwd)
+        candidates = find_all(host, name, *further)
     first = next(candidates, None)
     if first is None:
-        raise _not_installed(tree, name)
+        raise _not_installed(host.tree, name)
     if reach.leads_through(first):
         raise Problem(f"{name} would come from where an agent can write: {first}", another(name))
-    return tree.resolve(first) or first, candidates
+    return host.tree.resolve(first) or first, candidates
 
 
 def choose_agent(host: Host, name: str, named: Word | None, reach: Reach, how_to_install: str) -> ClaudeInstall:
@@ -248,7 +232,7 @@ def choose_agent(host: Host, name: str, named: Word | None, reach: Reach, how_to
     Only Claude has a setting to name it, called like itself.
     """
     path = _named_agent(host, named) if named is not None else _find_agent(host, name, how_to_install)
-    install = inspect(host.tree, path, host.environ.get("PATH", ""), host.cwd)
+    install = inspect(host, path)
     parts = (path, install.real, install.way_to_interpreter)
     if writable := next(filter(reach.leads_through, filter(None, parts)), ""):
         raise Problem(f"{name} would come from where an agent can write: {writable}", how_to_install)
@@ -290,7 +274,7 @@ def install_mounts(install: ClaudeInstall, path: str, project: str, rule: str) -
 
 
 def _named_agent(host: Host, named: Word) -> str:
-    path = normalize(posixpath.join(host.cwd, named.text))
+    path = _as_typed(host, named.text)
     if not host.tree.exists(path):
         raise Problem(f"{named.origin.shown}: {path} does not exist", status=NOT_FOUND)
     if not host.tree.is_executable(path):
@@ -299,10 +283,9 @@ def _named_agent(host: Host, named: Word) -> str:
 
 
 def _find_agent(host: Host, name: str, how_to_install: str) -> str:
-    where = (host.environ.get("PATH", ""), host.cwd)
-    if found := find(host.tree, name, *where):
+    if found := find(host, name):
         return found
-    if unusable := find_unusable(host.tree, name, *where):
+    if unusable := next(filter(host.tree.is_file, _candidates(host, name)), ""):
         raise Problem(f"{unusable} cannot be executed", f"chmod +x {quote(unusable)}", CANNOT_EXECUTE)
     if host.tree.is_executable(f"{host.person.home}/.local/bin/{name}"):
         # Installers put it there, and a login shell has the directory on PATH only if it was there before.
@@ -314,24 +297,23 @@ def _find_agent(host: Host, name: str, how_to_install: str) -> str:
 
 def npm_install(host: Host, package: str) -> str:
     """The command that installs it. The npm of the system writes where only root may, unless it is told otherwise."""
-    npm = find(host.tree, "npm", host.environ.get("PATH", ""), host.cwd) or ""
-    is_systems = npm.startswith(SYSTEM_PROGRAMS) and host.person.uid != 0
+    is_systems = find(host, "npm").startswith(SYSTEM_PROGRAMS) and host.person.uid != 0
     return f"npm install -g{' --prefix ~/.local' if is_systems else ''} {package}"
 
 
-def trusted_path(search_path: str, reach: Reach) -> str:
+def trusted_path(host: Host, reach: Reach) -> str:
     """PATH for a program that runs on the host: without the entries that an agent can write, or that lead there.
 
     An empty or relative entry is the current directory, whichever that is when the program is looked for.
     """
-    entries = (entry for entry in search_path.split(":") if entry.startswith("/"))
+    entries = (entry for entry in host.search_path.split(":") if entry.startswith("/"))
     return ":".join(entry for entry in entries if not reach.leads_through(entry))
 
 
-def trusted_program(tree: Tree, name: str, search_path: str, reach: Reach) -> str:
+def trusted_program(host: Host, name: str, reach: Reach) -> str:
     """The first program of that name that no agent can have put there; "" if there is none."""
-    found = find_all(tree, name, trusted_path(search_path, reach), "/")
-    return next((path for path in found if not reach.leads_through(path)), "")
+    found = (f"{entry}/{name}" for entry in trusted_path(host, reach).split(":"))
+    return next((path for path in found if host.tree.is_executable(path) and not reach.leads_through(path)), "")
 
 
 def _not_installed(tree: Tree, *names: str) -> Problem:

@@ -22,6 +22,7 @@ STAYS = "stays"  # it enters only if somebody asks for it
 
 API_KEY, AUTH_TOKEN, OAUTH_TOKEN = "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"
 BASE_URL = "ANTHROPIC_BASE_URL"
+SHORTEST_SECRET = 8  # a value that is shorter occurs in every text, and is no secret
 
 # What becomes of the variables, the reason, and their names. For what stays, what to say instead: {} is `--env NAME`.
 ROWS = (

@@ -160,8 +160,8 @@ def walk_project(
 ) -> tuple[Entry, ...]:
     """Everything of interest, nearest to the project's root first, and the directories that could not be searched.
 
-    `loose` takes in the files that git does not track. What the user hides is not entered. A directory to which a
-    symlink leads is, whatever it lies in.
+    `loose` collects the files that git does not track. Hidden directories are not entered. A directory that a symlink
+    leads to is entered even if it lies in a skipped one.
     """
     sieve = _Sieve(wanted)
     found: list[Entry] = []

@@ -13,12 +13,13 @@ from __future__ import annotations
 import os
 
 from claudebox.errors import Problem
+from claudebox.files import c_call
 from claudebox.launch.gate import Gate
 from claudebox.launch.keeper import DONE, Line, fork_on_terminal, open_users_terminal, wake_on_signals
 from claudebox.model import Launch, Step
 from claudebox.process import signal
 from claudebox.process.companion import Companion, die_with_parent, forget_arguments, has_ended, hear
-from claudebox.process.isolation import ADOPT_ORPHANS, c_call, close_all_but, fork_into_namespaces, scope_to_box
+from claudebox.process.isolation import ADOPT_ORPHANS, close_all_but, fork_into_namespaces, scope_to_box
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -106,13 +106,6 @@ class Answer(Record):
     place: str = ""  # for a path: where it is in the box
 
 
-class Explanation(Record):
-    """The answers for one word, one for each thing that it can mean."""
-
-    thing: str
-    answers: tuple[Answer, ...]
-
-
 def describe_origin(origin: Origin) -> str:
     return origin.shown if origin.is_said else f"rule `{origin.shown}`"
 
@@ -142,8 +135,8 @@ def undo(origin: Origin, said: str = "", effect: str = "") -> list[Change]:
     return [Change(f"{way} ({effect})" if effect else way)]
 
 
-def explanation_text(explanation: Explanation, style: Style) -> str:
-    return "\n".join(_answer(answer, style) for answer in explanation.answers)
+def explanation_text(answers: list[Answer], style: Style) -> str:
+    return "\n".join(_answer(answer, style) for answer in answers)
 
 
 def _answer(answer: Answer, style: Style) -> str:
@@ -177,8 +170,9 @@ def _word(word: str) -> str:
     return "$'" + "".join(piece or spelled for piece, spelled in zip(plain, octal, strict=True)) + "'"
 
 
-def explanation_json(explanation: Explanation) -> str:
-    return dump({"thing": explanation.thing, "answers": [_as_object(answer) for answer in explanation.answers]})
+def explanation_json(thing: str, answers: list[Answer]) -> str:
+    named = answers[0].subject if len(answers) == 1 else thing
+    return dump({"thing": named, "answers": [_as_object(answer) for answer in answers]})
 
 
 def _as_object(answer: Answer) -> dict[str, Any]:

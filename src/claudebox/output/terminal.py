@@ -181,7 +181,7 @@ def page(lines: Iterable[str], home: str) -> None:
     host = read_host()
     program = users_program("pager.diff", home) or users_program("core.pager", home) or os.environ.get("PAGER", "")
     # Without entries of PATH that an agent can write: the pager would come from there.
-    path = trusted_path(host.environ.get("PATH", os.defpath), reach_of(host))
+    path = trusted_path(host, reach_of(host))
     less = {"LESS": os.environ.get("LESS", "FRX"), "LESSSECURE": "1"}
     words = ["/bin/sh", "-c", program or PAGER]
     terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
@@ -205,11 +205,11 @@ def page(lines: Iterable[str], home: str) -> None:
 
 def users_program(key: str, home: str) -> str:
     """What the user's own configuration of git says, never the repository's."""
-    from claudebox.host.git.config import host_configs, load
+    from claudebox.host.git import host_configs, load_config
     from claudebox.host.tree import Tree
 
     tree, value = Tree(), ""
     for config in host_configs(dict(os.environ), home):
-        for name, said in load(tree, config, home, ""):
+        for name, said in load_config(tree, config, home, ""):
             value = said if name == key else value
     return value

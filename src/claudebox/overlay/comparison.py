@@ -14,9 +14,8 @@ import time
 from claudebox.errors import quote
 from claudebox.host import walk
 from claudebox.host.git import is_repository
-from claudebox.host.git.detours import STRANGE
+from claudebox.host.git.directory import RERERE, STRANGE, Refs, common_dir, read_all_refs
 from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
-from claudebox.host.git.refs import Refs, common_dir, read_all_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace
@@ -26,15 +25,18 @@ from claudebox.overlay.judge import configured, leaving, pointed
 from claudebox.overlay.places import (
     LINKS,
     MANIFEST,
+    MODULE,
     NOT_ENTERED,
     NOT_GITS,
     NOT_LISTED,
     PRIVILEGES,
     UNDER_WAY,
+    find_manifests,
+    find_modules,
     find_places,
     judged,
     own_settings,
-    watch_hooks,
+    says_module,
 )
 from claudebox.overlay.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
 from claudebox.paths import is_below, is_inside, parents
@@ -73,12 +75,34 @@ class Leftover(Record):
 class Picture(Record):
     """What counts, as it was before the box."""
 
+    roots: tuple[str, ...]  # where the box could write
     files: dict[str, Trace]
     since: int  # nanoseconds
     watched: tuple[Guarded, ...]  # because hooks lead there
     repositories: dict[str, str]  # checkouts, by their directories of git
     refs: dict[str, Refs]  # of all repositories, by their directories of git
     indexes: dict[str, bytes]
+    modules: dict[str, frozenset[str]]  # of checkouts where something runs `python -m`
+
+    def before(self, newer: Picture) -> Picture:
+        """This picture, with what only a newer one has looked at: that of a box that began beside the older one.
+
+        What the older box has made meanwhile is new to both.
+        """
+
+        def is_unknown(path: str) -> bool:
+            return not any(is_inside(path, root) for root in self.roots)
+
+        return Picture(
+            tuple(dict.fromkeys((*self.roots, *newer.roots))),
+            {**{path: one for path, one in newer.files.items() if is_unknown(path) or one.mode == REST}, **self.files},
+            min(self.since, newer.since),
+            tuple(dict.fromkeys((*self.watched, *newer.watched))),
+            newer.repositories | self.repositories,
+            newer.refs | self.refs,
+            newer.indexes,
+            newer.modules | self.modules,
+        )
 
 
 def take_picture(tree: Tree, guard: Guard) -> Picture:
@@ -90,10 +114,8 @@ def take_picture(tree: Tree, guard: Guard) -> Picture:
     active = [path for path in files if any(is_inside(path, one) for one in hooks)]
     managed = [path for path in files if any(is_inside(path, one) for one in managers)]
     configs = [*guard.git_configs, *(one.path for one in places if one.reason in (CONFIG, INCLUDED))]
-    texts = [
-        *(files[path].content or b"" for path in (*active, *managed)),
-        *(tree.read(path) or b"" for path in configs),
-    ]
+    texts = [files[path].content or b"" for path in (*active, *managed)]
+    runs_modules = any(map(says_module, (*texts, *(tree.read(path) or b"" for path in configs))))
     git_dirs = git_directories(places)
     roots = [posixpath.dirname(one.path) for one in places if posixpath.basename(one.path) == DOT_GIT]
     roots += [posixpath.dirname(one) for one in git_dirs if posixpath.basename(one) == DOT_GIT]
@@ -103,9 +125,11 @@ def take_picture(tree: Tree, guard: Guard) -> Picture:
         for git_dir, root in whole.items()
     }
     hooked[guard.roots[0]] = bool(active)
-    watched = tuple(one for root, has in hooked.items() for one in watch_hooks(tree, root, texts, has_hooks=has))
+    watched = tuple(one for root, has in hooked.items() for one in find_manifests(tree, root, has_hooks=has))
+    modules = {root: frozenset(find_modules(tree, root)) for root in hooked if runs_modules}
     refs, indexes = read_all_refs(tree, git_dirs), _read_indexes(tree, whole)
-    return Picture({**_fingerprint(tree, watched), **files}, since, watched, whole, refs, indexes)
+    known = {**_fingerprint(tree, watched), **files}
+    return Picture(guard.roots, known, since, watched, whole, refs, indexes, modules)
 
 
 def known_places(guard: Guard) -> tuple[Guarded, ...]:
@@ -155,7 +179,9 @@ class Comparison:
         self.tree, self.guard, self.before = tree, guard, before
         self.known = {one.path for one in known_places(guard)}
         self.opened = [one.path for one in guard.opened if one.group != GIT]
-        found = find_places(tree, guard.roots, self._walk(), git.Account(home, guard.git_configs), guard.ways)
+        found = find_places(
+            tree, guard.roots, self._walk(), git.Account(home, guard.git_configs), guard.ways, since=before.since
+        )
         self.detours = found.detours
         self.places = (
             *(one for one in found.guarded if any(is_inside(one.path, root) for root in guard.roots)),
@@ -209,6 +235,9 @@ class Comparison:
             if _repository(self.tree, root) != git_dir:
                 yield Leftover(GONE, f"{root}/{DOT_GIT}", BROKEN, is_gits=True, mend=RESTORE)
             yield from self._hidden(git_dir, root, indexes[git_dir])
+        for root, modules in self.before.modules.items():
+            for path in find_modules(self.tree, root) - modules:
+                yield Leftover(NEW, path, MODULE, is_gits=True)
         for git_dir, refs in read_all_refs(self.tree, git_directories(self.places)).items():
             old = self.before.refs.get(git_dir)
             moved = refs.tips.items() - (old.tips.items() if old is not None else set()) if refs != old else set()
@@ -236,6 +265,8 @@ class Comparison:
                 yield Leftover(NEW, entry.path, NOT_LISTED, is_gits=True)
                 continue
             reason = NOT_GITS if entry.kind == STRANGE else DETOUR
+            if entry.name == RERERE and entry.path in self.known:
+                continue
             git_dir = next((one for one in (entry.path, *parents(entry.path)) if one in git_dirs), "")
             if git_dir not in known and self._is_others(entry, git_dir):
                 continue
@@ -307,12 +338,17 @@ class Comparison:
         return all(status.st_ctime_ns < self.before.since for status in statuses)
 
     def _is_copy(self, place: Guarded, path: str, new: Trace) -> bool:
-        """Whether the project had the same file at the same place in it, as a worktree or a copy of the project has."""
+        """Whether a checkout in the project, a worktree or a clone, has the same file at the same place as the project.
+
+        A mere copy is none: the same text may name a program beside it.
+        """
         if place.group not in BY_NAME or not new.content:
             return False
         above = [(root, one) for root in self.guard.roots for one in parents(path) if is_below(one, root)]
-        same = (self.before.files.get(root + path[len(one) :]) for root, one in above)
-        return any(one is not None and one.content == new.content for one in same)
+        same = ((one, self.before.files.get(root + path[len(one) :])) for root, one in above)
+        return any(
+            known is not None and known.content == new.content and _repository(self.tree, one) for one, known in same
+        )
 
     def _details(self, place: Guarded, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
         """What matters about the change; None if nothing does."""

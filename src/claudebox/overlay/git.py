@@ -10,8 +10,7 @@ import os
 import posixpath
 
 from claudebox.errors import Problem
-from claudebox.host.git import config as gitconfig
-from claudebox.host.git import find_submodules, is_repository, pointed_to
+from claudebox.host.git import Pairs, find_submodules, is_repository, parse_config, pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, Entry
 from claudebox.model import Guarded
@@ -38,6 +37,11 @@ MOST_PARSED = 1 << 19
 MOST_REPOSITORIES = 2000
 # Keys whose value is a file that git reads and never runs. Whatever else a value names may be run.
 ONLY_READ = ("file", "template")
+# How keys end whose value git hands to a shell.
+COMMANDS = (
+    *("cmd", "command", "helper", "editor", "pager", "program", "driver", "textconv", "clean", "smudge", "process"),
+    *("hook", "fsmonitor", "askpass", "filter", "browser", "path", "pack", "proxy", "server", "external"),
+)
 
 
 class Account(Record):
@@ -68,8 +72,10 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account, *, refus
             found += [] if entry.kind == DIRECTORY else [Guarded(entry.path, GIT, POINTER)]
             checkouts += [checkout] if checkout is not None else []
         elif entry.name == HEAD and is_repository(tree, directory := posixpath.dirname(entry.path)):
-            # Where there is a `.git`, git takes that. Else a HEAD would make the user's own files parts of git.
-            checkouts += [Checkout(directory, "")] if tree.lstat(f"{directory}/{DOT_GIT}") is None else []
+            # Where `.git` is a repository, git takes that. Else a HEAD would make the user's own files parts of git.
+            inner = checkout_of(tree, Entry(f"{directory}/{DOT_GIT}", DIRECTORY))
+            has_own = inner is not None and is_repository(tree, inner.git_dir)
+            checkouts += [] if has_own else [Checkout(directory, "")]
     seen: set[Checkout] = set()
     while checkouts and len(seen) < MOST_REPOSITORIES:
         checkout = checkouts.pop(0)
@@ -99,7 +105,7 @@ class _Finder:
         self.account = account
         self.refuses = refuses
         self.unseen: list[Guarded] = []
-        self._pairs: dict[str, gitconfig.Pairs | None] = {}
+        self._pairs: dict[str, Pairs | None] = {}
         self._room = MOST_PARSED
 
     def text(self, path: str) -> str:
@@ -174,10 +180,13 @@ class _Finder:
                     yield Guarded(_absolute(value, base, home), GIT, HOOKS)
                     yield from self._hook_targets(_absolute(value, base, home))
                 elif not name.endswith(ONLY_READ):
-                    yield from self._programs(value, base)
+                    yield from self._programs(value, base, is_command=name.endswith(COMMANDS) or "alias." in name)
 
-    def _programs(self, command: str, base: str) -> Iterator[Guarded]:
-        for word in command.split():
+    def _programs(self, value: str, base: str, *, is_command: bool) -> Iterator[Guarded]:
+        """Files that a value names. Of a value that is no command (a branch, a name), a mere word names none."""
+        for word in value.split():
+            if "/" not in word and not is_command:
+                continue
             path = _absolute(word.strip("\"'!;()"), base, self.account.home)
             if self.tree.is_file(path):
                 yield Guarded(path, GIT, PROGRAM)
@@ -187,11 +196,11 @@ class _Finder:
         named = dict(self._parsed(f"{git_dir}/config") or ()).get("core.worktree", "")
         return normalize(posixpath.join(git_dir, named)) if named else ""
 
-    def _parsed(self, config: str) -> gitconfig.Pairs | None:
+    def _parsed(self, config: str) -> Pairs | None:
         """Parse as long as there is room: an agent can leave a thousand repositories for the next start."""
         if config not in self._pairs:
             text = self.text(config)
-            self._pairs[config] = gitconfig.parse(text) if len(text) < self._room else None
+            self._pairs[config] = parse_config(text) if len(text) < self._room else None
             self._room -= min(len(text), self._room)
         return self._pairs[config]
 

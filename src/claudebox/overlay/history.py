@@ -14,7 +14,7 @@ from itertools import islice
 
 from claudebox import files
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import LARGEST, Refs, common_dir, read_head
+from claudebox.host.git.directory import LARGEST, Refs, common_dir, read_head
 from claudebox.host.tree import Tree
 from claudebox.model import Plan
 from claudebox.overlay import changes

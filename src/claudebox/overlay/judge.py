@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import posixpath
 
-from claudebox.host.git import config as gitconfig
-from claudebox.host.git import pointed_to
+from claudebox.host.git import parse_config, pointed_to
 from claudebox.host.tree import Tree
 from claudebox.host.walk import FILE, Entry
 from claudebox.model import Guarded, Trace
@@ -131,7 +130,7 @@ def configured(tree: Tree, path: str, old: Trace | None, new: Trace) -> tuple[st
     if new.content is None:
         return ("too large to be looked at",)
     before, after = (
-        gitconfig.parse(((one and one.content) or b"").decode(errors="surrogateescape")) for one in (old, new)
+        parse_config(((one and one.content) or b"").decode(errors="surrogateescape")) for one in (old, new)
     )
     added = [pair for pair in after if pair not in before and not _is_harmless(tree, path, *pair)]
     return tuple(f"{name} = {value}" for name, value in added) or None

@@ -17,6 +17,7 @@ from claudebox import files
 from claudebox.model import Guarded, Plan, Trace
 from claudebox.output.terminal import ask, say, show
 from claudebox.paths import is_inside
+from claudebox.record import Record
 from claudebox.state import Instance
 from claudebox.text import escape
 
@@ -46,54 +47,90 @@ def keep_picture(plan: Plan, picture: Picture) -> str:
     """Write a picture, and lock it until this process ends. Returns its path; "" if nothing is kept for the project."""
     if plan.state is None or not os.path.isdir(plan.state.directory):
         return ""
-    traces = {path: (one.identity, one.content, one.mode, one.names) for path, one in picture.files.items()}
-    watched = [(one.path, one.group, one.reason) for one in picture.watched]
-    refs = {path: (one.loose, one.packed, one.tables, one.is_whole) for path, one in picture.refs.items()}
-    text = ascii((traces, picture.since, watched, picture.repositories, refs))
     name = os.urandom(6).hex()
     path, hidden = (f"{plan.state.reports}/{begin}{name}" for begin in (PICTURE, "."))
     try:
         files.make_private(plan.state.reports)
         descriptor = os.open(hidden, files.NEW_FILE, files.PRIVATE_FILE)
         files.take_lock(descriptor)
-        files.write_all(descriptor, text.encode())
+        files.write_all(descriptor, ascii(_plain(picture.replace(indexes={}))).encode())
         os.rename(hidden, path)
     except OSError:
         return ""  # a full disk must not keep the box from starting
     return path
 
 
-def _forgotten(state: Instance) -> Iterator[tuple[str, Picture]]:
-    """The pictures that nobody holds. Each is locked while the caller looks at it."""
+def _plain(value: object) -> object:
+    """Records as tuples: what `literal_eval` reads again."""
+    if isinstance(value, Record):
+        return tuple(map(_plain, vars(value).values()))
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, (tuple, frozenset)):
+        return tuple(map(_plain, value))
+    return value
+
+
+def _read_picture(text: bytes) -> Picture | None:
+    """None for one that is cut short: the machine stopped meanwhile."""
     import ast
 
-    from claudebox.host.git.refs import Refs
+    from claudebox.host.git.directory import Refs
     from claudebox.overlay.comparison import Picture
 
-    for path in [f"{state.reports}/{name}" for name in os.listdir(state.reports) if name.startswith(PICTURE)]:
-        with open(path, "rb") as file:
-            if not files.take_lock(file.fileno()):
-                continue  # that box still runs
-            try:
-                traces, since, watched, repositories, refs = ast.literal_eval(file.read().decode())
-            except (ValueError, SyntaxError):  # the machine stopped meanwhile
-                say(NOTHING_KNOWN)
-                note_introduced(state.reports, frozenset(), is_whole=False)
-                remove(path)
-                continue
-            known = {one: Trace(*values) for one, values in traces.items()}
-            places = tuple(Guarded(*values) for values in watched)
-            tips = {one: Refs(*values) for one, values in refs.items()}
-            yield path, Picture(known, since, places, repositories, tips, {})
+    try:
+        roots, traces, since, watched, repositories, refs, indexes, modules = ast.literal_eval(text.decode())
+    except (ValueError, SyntaxError):
+        return None
+    return Picture(
+        roots,
+        {path: Trace(*values) for path, values in traces.items()},
+        since,
+        tuple(Guarded(*values) for values in watched),
+        repositories,
+        {path: Refs(*values) for path, values in refs.items()},
+        indexes,
+        {root: frozenset(names) for root, names in modules.items()},
+    )
+
+
+def _pictures(state: Instance, *, is_running: bool) -> Iterator[tuple[str, bytes]]:
+    """The pictures of boxes that still run; or those that nobody holds, each locked while the caller looks at it."""
+    names = os.listdir(state.reports) if os.path.isdir(state.reports) else ()
+    for path in [f"{state.reports}/{name}" for name in names if name.startswith(PICTURE)]:
+        try:
+            with open(path, "rb") as file:
+                if files.take_lock(file.fileno()) != is_running:
+                    yield path, file.read()
+        except FileNotFoundError:
+            continue  # that box has just ended
+
+
+def find_running(plan: Plan) -> dict[str, Picture]:
+    """The pictures of boxes that run in this project now, by their paths."""
+    found = _pictures(plan.state, is_running=True) if plan.state is not None else ()
+    return {path: picture for path, text in found if (picture := _read_picture(text)) is not None}
+
+
+def oldest(own: Picture, others: dict[str, Picture]) -> Picture:
+    """What was there before any of these boxes."""
+    for one in sorted(others.values(), key=lambda one: -one.since):
+        own = one.before(own)
+    return own
 
 
 def look_back(plan: Plan, *, may_ask: bool) -> bool:
     """Look at what boxes have left whose end nobody saw, as if they had just ended. Returns whether there were some."""
     from claudebox.overlay.report import report
 
-    path = ""
-    for path, picture in _forgotten(plan.state) if plan.state is not None and plan.guard.roots else ():
-        if report(plan, picture, ask if may_ask else None, heading=NOBODY_LOOKED):
+    path, state = "", plan.state
+    for path, text in _pictures(state, is_running=False) if state is not None and plan.guard.roots else ():
+        picture = _read_picture(text)
+        if picture is None and state is not None:
+            say(NOTHING_KNOWN)
+            note_introduced(state.reports, frozenset(), is_whole=False)
+            remove(path)
+        elif picture is not None and report(plan, picture, ask if may_ask else None, heading=NOBODY_LOOKED):
             remove(path)
     return bool(path)
 
@@ -103,17 +140,26 @@ def remove(path: str) -> None:
         os.unlink(path)
 
 
-def keep_report(state: Instance | None, shown: str, everything: str) -> None:
-    """Keep what is about to be said, before what nobody has seen yet: what is too long is cut at its end."""
-    if state is not None:
-        try:
+def keep_report(state: Instance | None, shown: str, everything: str) -> bool:
+    """Keep what is about to be said, before what nobody has seen yet: what is too long is cut at its end.
+
+    Returns whether it could be kept, or somebody is there to read it.
+    """
+    try:
+        if state is not None:
             files.make_private(state.reports)
             unseen = _read(state, UNSEEN)
             last = _read(state, LAST) if unseen else b""
             _write(state, LAST, f"{shown}\n{everything}\n", last)
             _write(state, UNSEEN, shown, unseen)
-        except OSError:
-            pass  # it is said all the same
+    except OSError:
+        return not _is_silent()
+    return True
+
+
+def _is_silent() -> bool:
+    """Whether nobody hears what is said: a terminal that is gone has become /dev/null."""
+    return os.path.samestat(os.fstat(2), os.stat(os.devnull))
 
 
 def _write(state: Instance, name: str, text: str, before: bytes) -> None:
@@ -122,9 +168,9 @@ def _write(state: Instance, name: str, text: str, before: bytes) -> None:
 
 
 def note_seen(state: Instance | None) -> None:
-    """Note that what was kept has been said, unless to nobody: a terminal that is gone has become /dev/null."""
+    """Note that what was kept has been said, unless to nobody."""
     try:
-        if state is not None and not os.path.samestat(os.fstat(2), os.stat(os.devnull)):
+        if state is not None and not _is_silent():
             os.unlink(f"{state.reports}/{UNSEEN}")
     except OSError:
         pass
@@ -150,12 +196,9 @@ def show_unseen(state: Instance) -> None:
 def show_report(_: Request) -> int:
     """`--report`: the last report of this project, whole."""
     from claudebox.host import read_host
-    from claudebox.state import find_state
-    from claudebox.state.reach import find_own_repository, reach_of
+    from claudebox.state.reach import own_instance
 
-    host = read_host()
-    state = find_state(host).instance(find_own_repository(reach_of(host)).canonical_root(host.cwd))
-    show(_text(state, LAST) or NOTHING)
+    show(_text(own_instance(read_host()), LAST) or NOTHING)
     return 0
 
 

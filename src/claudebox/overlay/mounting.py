@@ -7,8 +7,9 @@ import stat
 
 from claudebox import files
 from claudebox.errors import Problem
+from claudebox.files import c_call
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import read_head, read_refs
+from claudebox.host.git.directory import read_head, read_refs
 from claudebox.host.tree import Tree
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Launch, Mount, Plan, Review
 from claudebox.output.terminal import say
@@ -17,7 +18,7 @@ from claudebox.overlay.changes import Baseline, kind_seen
 from claudebox.overlay.kept import can_change_claudebox, is_alone
 from claudebox.overlay.store import Layer
 from claudebox.process.companion import Companion
-from claudebox.process.isolation import c_call, layer_label
+from claudebox.process.isolation import layer_label
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ import stat
 
 from claudebox.errors import Problem
 from claudebox.host import Host
-from claudebox.host.git.config import host_configs
-from claudebox.host.git.detours import OPERATIONS, STRANGE, find_detours
+from claudebox.host.git import host_configs
+from claudebox.host.git.directory import OPERATIONS, STRANGE, find_detours
 from claudebox.host.secrets import Opening
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, UNREAD, Entry, walk_project
+from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, SKIPPED, UNREAD, Entry, walk_project
 from claudebox.model import Guarded, Ways
 from claudebox.overlay.git import Account, git_directories, git_guarded
 from claudebox.overlay.table import (
@@ -65,15 +65,23 @@ class Found(Record):
 
 
 def find_places(
-    tree: Tree, roots: Roots, entries: Iterable[Entry], account: Account, ways: Ways, *, refuses: bool = False
+    tree: Tree,
+    roots: Roots,
+    entries: Iterable[Entry],
+    account: Account,
+    ways: Ways,
+    *,
+    since: int = 0,
+    refuses: bool = False,
 ) -> Found:
-    """`entries` is what a walk found."""
+    """`entries` is what a walk found; `since` is when somebody looked last, in nanoseconds."""
     entries = tuple(entries)
     repositories = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
     named = [one for entry in entries for one in _by_table(tree, entry, repositories)]
     guarded = dict.fromkeys([*git_guarded(tree, entries, account, refuses=refuses), *named])
     git_dirs = [one for one in git_directories(guarded) if any(is_inside(one, root) for root in roots)]
-    detours = find_detours(tree, dict.fromkeys(git_dirs), roots)
+    own_first = sorted(dict.fromkeys(git_dirs), key=lambda one: one != f"{roots[0]}/{DOT_GIT}")
+    detours = find_detours(tree, own_first, roots, since)
     # That something outside leads there says more than a name, except to git.
     leading = {way.path: way for way in ways.guarded}
     return Found(
@@ -192,24 +200,25 @@ def find_held(host: Host, project: str, layers: tuple[str, ...]) -> list[Guarded
 
 MANIFESTS = ("package.json", "pyproject.toml", "setup.cfg", "tox.ini")
 MANIFEST = "tools that your commit hooks run obey it"
-MODULE = "a hook or git's configuration runs it: python -m searches here first"
+MODULE = "a hook or git's configuration runs python -m, which searches here first"
+MODULES = (".py", ".pyc", ".so")
 HOOK_MANAGERS = (".husky", ".lefthook", "lefthook", ".pre-commit-config", "prek.toml")
 
 
-def watch_hooks(tree: Tree, root: str, texts: Iterable[bytes], *, has_hooks: bool) -> tuple[Guarded, ...]:
-    """What the hooks of a repository run besides themselves; `texts` are the hooks and git's configuration."""
-    modules = dict.fromkeys(name for text in texts for name in _modules(text.decode(errors="replace").split()))
-    paths = [f"{root}/{name}{end}" for name in modules for end in ("", ".py")]
-    found = [Guarded(path, GIT, MODULE) for path in paths if tree.lstat(path) is None]  # else it is the project's own
-    if has_hooks or any(name.startswith(HOOK_MANAGERS) for name in tree.entries(root)):
-        found += [Guarded(f"{root}/{name}", TOOLS, MANIFEST) for name in MANIFESTS]
-    return tuple(found)
+def find_manifests(tree: Tree, root: str, *, has_hooks: bool) -> tuple[Guarded, ...]:
+    """What tools read that the hooks of a repository run."""
+    has_hooks |= any(name.startswith(HOOK_MANAGERS) for name in tree.entries(root))
+    return tuple(Guarded(f"{root}/{name}", TOOLS, MANIFEST) for name in MANIFESTS if has_hooks)
 
 
-def _modules(words: list[str]) -> Iterator[str]:
-    """`X` of every `-m X` or `-mX`."""
-    for word, following in zip(words, [*words[1:], ""], strict=False):
-        said = following if word.strip("\"'") == "-m" else word[2:] if word.startswith("-m") else ""
-        name = said.strip("\"';)").partition(".")[0]
-        if name.isidentifier():
-            yield name
+def says_module(text: bytes) -> bool:
+    """Whether a hook or a configuration has `python -m`, so that a module in the checkout may be run instead."""
+    words = [word.strip(b"\"'") for word in text.split()]
+    return b"py" in text and any(word.startswith(b"-m") for word in words)
+
+
+def find_modules(tree: Tree, root: str) -> set[str]:
+    """What Python would import from this directory: an empty one, too, since somebody may fill it later."""
+    names = [name for name in tree.entries(root) if name.partition(".")[0].isidentifier() and name not in SKIPPED]
+    is_module = (f"{root}/{name}" for name in names if name.endswith(MODULES) or tree.is_dir(f"{root}/{name}"))
+    return set(is_module)

@@ -6,11 +6,12 @@ time. What only a report needs is imported when there is one.
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
 from claudebox import files
-from claudebox.host.git.refs import read_refs
+from claudebox.host.git.directory import read_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import MASK, Launch, Plan, Trace
@@ -39,13 +40,18 @@ INTERRUPTED = "claudebox: interrupted: the next start looks at what the box has 
 def watch_project(launch: Launch) -> Deed:
     """Look at what could be obeyed later, before the program starts. Returns what to do when the box has ended."""
     plan = launch.plan
+    others = kept.find_running(plan)
     before = take_picture(Tree(), plan.guard)
+    others |= kept.find_running(plan)
     if kept.can_change_claudebox(plan):
         _import_everything()
-    picture = kept.keep_picture(plan, before)
+    picture = kept.keep_picture(plan, kept.oldest(before, others))
 
     def deed(may_ask: bool) -> None:
-        if report(plan, before, ask if may_ask else None):
+        # A box that has ended meanwhile may have undone what it did, and left it to this one to do it again. One that
+        # still runs looks itself.
+        ended = {path: one for path, one in others.items() if not os.path.lexists(path)}
+        if report(plan, kept.oldest(before, ended), ask if may_ask else None):
             kept.remove(picture)
 
     return deed
@@ -77,8 +83,9 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -
             view, commits = _view(plan), commits or history.Carried()
             plain = view.replace(style=view.style.replace(colour=False))
             everything = plain.whole(leftovers, commits)
-            kept.keep_report(plan.state, heading + plain.all_rows(leftovers, commits, told), everything)
-        has_looked = True
+            has_looked = kept.keep_report(plan.state, heading + plain.all_rows(leftovers, commits, told), everything)
+        else:
+            has_looked = True
         # All of it is done and kept before anything is said: perhaps nobody listens.
         if commits is not None and (leftovers or commits):
             listed = screen.rows([one for one in leftovers if not one.is_strange])
@@ -98,8 +105,10 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -
 
 
 def find_leftovers(plan: Plan, before: Picture) -> list[Leftover]:
+    # If claudebox was killed, that box may have had more than this one: `--mount-rw`.
+    guard = plan.guard.replace(roots=tuple(dict.fromkeys((*plan.guard.roots, *before.roots))))
     for _ in range(MOST_LOOKS):
-        comparison = Comparison(Tree(), plan.guard, plan.person.home, before)
+        comparison = Comparison(Tree(), guard, plan.person.home, before)
         # Git would still write a file that it knows in a directory of its own that an agent has locked.
         locked = [entry.path for entry in comparison.detours if entry.kind == UNREAD]
         if not locked or not make_listable(locked):
@@ -267,7 +276,7 @@ def _move(directory: int, name: str, target: int) -> None:
     try:
         files.rename(directory, name, target, name, files.NO_REPLACE)
     except OSError as error:
-        if error.errno != files.OTHER_DEVICE:
+        if error.errno != errno.EXDEV:
             raise
         files.copy_tree(directory, name, target)
         files.remove_tree(directory, name)

@@ -8,7 +8,7 @@ import time
 from claudebox.errors import Problem
 from claudebox.host import read_host
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import read_refs
+from claudebox.host.git.directory import read_refs
 from claudebox.host.programs import trusted_program
 from claudebox.host.tree import Tree
 from claudebox.model import Plan, Review
@@ -234,7 +234,7 @@ def _fetch(layer: Layer) -> tuple[bundle.Repository | None, bundle.Commits] | No
     if not found.git_dir:
         return None, bundle.Commits()  # the host has no repository here
     # What a project has on PATH must not run here, where no box is around it.
-    program = trusted_program(host.tree, "git", host.environ.get("PATH", os.defpath), reach_of(host))
+    program = trusted_program(host, "git", reach_of(host))
     if not program:
         say("claudebox: git is not installed here: commits stay in the layer\n")
         return None

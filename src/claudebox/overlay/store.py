@@ -19,9 +19,9 @@ from _json import encode_basestring_ascii  # the part of `json` in C: the rest t
 
 from claudebox import files
 from claudebox.errors import Problem
+from claudebox.files import c_call
 from claudebox.overlay.changes import DELETED, Baseline, Changes, Never, read_changes
 from claudebox.paths import is_below, is_inside
-from claudebox.process.isolation import c_call
 from claudebox.record import Record
 
 GIT = "git-"  # before `upper` and `work`, for the repository's directory

@@ -2,7 +2,7 @@
 
 A companion is beside the box: it stays in the host's namespaces, ends when the parent of the box does, and the parent
 ends the box when a companion has ended. A helper is below the process that becomes bwrap, in its namespaces, and the
-kernel ends it together with that process.
+kernel ends it together with that process. Here are also the small programs of others that connect a box.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 
 from claudebox.errors import Problem
+from claudebox.files import c_call
 from claudebox.model import Port
 from claudebox.process import signal
-from claudebox.process.isolation import SET_PARENT_DEATH_SIGNAL, advice, c_call, close_all_but
+from claudebox.process.isolation import SET_PARENT_DEATH_SIGNAL, advice, close_all_but
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -183,22 +184,6 @@ def load_ruleset(nft: str, ruleset: str) -> str:
 def filter_problem(refusal: str) -> Problem:
     # nft points at the place with a second and a third line, which are left out.
     return Problem(f"the network's filter cannot be loaded: {refusal.splitlines()[0]}", *advice("nf_tables"))
-
-
-def start_carrier(listeners: list[tuple[int, int]]) -> None:
-    """Start a process in this network that carries what arrives at each listener to a port of the loopback here.
-
-    All that the box can do with it is to reach its own ports.
-    """
-    if not listeners:
-        return
-
-    def carry() -> None:
-        from claudebox.servers.carrier import carry_to_loopback
-
-        carry_to_loopback(listeners)
-
-    start_below(carry, tuple(listener for listener, _ in listeners))
 
 
 def open_port(port: Port) -> int:

@@ -1,9 +1,9 @@
 """Reads commits and directories of a repository, each checked against its name; git hands them out in a bare box.
 
-An agent can write every file of a repository. But the name of an object is the hash of its content: who has the name of
-a commit from before the box has its whole history, and what was put in the place of an object since is refused. Replace
-refs, grafts and git's own caches have no say. So the box of git has no network, no home, nothing to write and no
-configuration; and whatever git can be made to say there, the names of the objects show it.
+An agent can write every file of a repository. But the name of an object is the hash of its content: with the name of a
+commit from before the box, its whole history can be checked, and an object that was replaced since is refused. Replace
+refs, grafts and git's own caches do not count. Git runs in a box without network, home, configuration or anything that
+it could write; should it lie, the names of the objects show it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from heapq import heappop, heappush
 from threading import Timer
 
 from claudebox.host import pinned, read_host
-from claudebox.host.git.refs import common_dir
+from claudebox.host.git.directory import common_dir
 from claudebox.host.programs import trusted_program
 from claudebox.record import Record
 from claudebox.state.reach import reach_of
@@ -221,7 +221,7 @@ GIT = "--git-dir=/git -c core.packedGitWindowSize=16m -c core.packedGitLimit=256
 def _program(name: str) -> str:
     """Where it is, behind all symlinks: the box has the directories of the system alone."""
     host = read_host()
-    found = trusted_program(host.tree, name, host.environ.get("PATH", os.defpath), reach_of(host))
+    found = trusted_program(host, name, reach_of(host))
     return os.path.realpath(pinned.PROGRAMS.get(name) or found or f"/usr/bin/{name}")
 
 

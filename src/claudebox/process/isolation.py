@@ -1,7 +1,4 @@
-"""Separates a process from the rest of the host: by namespaces, Landlock scopes, a keyring of its own and open files.
-
-Imports: `ctypes` takes as long to import as all of claudebox; `_ctypes`, its part in C, is enough for system calls.
-"""
+"""Separates a process from the host: by namespaces, Landlock scopes, a keyring of its own and open files."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ import os
 import stat
 
 from claudebox.errors import Problem
+from claudebox.files import c_call
+from claudebox.host.tree import Tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,21 +17,6 @@ if TYPE_CHECKING:
 SET_PARENT_DEATH_SIGNAL = 1
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
 CLONE = {"x86_64": 56, "aarch64": 220}
-
-
-_addresses: dict[str, int] = {}  # looked up once: a landing renames ten thousand files
-
-
-def c_call(name: str, *arguments: int | bytes) -> int:
-    """Call a function of the C library. -1 if it fails, or if this Python cannot call it."""
-    try:
-        import _ctypes
-    except ImportError:
-        return -1
-    if name not in _addresses:
-        loaded = _ctypes.dlopen(None, 0)  # type: ignore[arg-type]  # None: the libraries that are loaded already
-        _addresses[name] = _ctypes.dlsym(loaded, name)
-    return int(_ctypes.call_function(_addresses[name], arguments))
 
 
 NEW_USER_NAMESPACE = 0x10000000
@@ -110,6 +94,16 @@ def enter_network_namespace(settings: tuple[tuple[str, str], ...]) -> None:
             pass  # a kernel may lack it, such as one without IPv6
 
 
+GET_OWNER = 0xB701  # NS_GET_USERNS
+
+
+def enter_as_owner(path: str, kind: int) -> bool:
+    """Enter a namespace of the box, with the rights of whoever made the user namespace that owns it."""
+    namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    owner = c_call("ioctl", namespace, GET_OWNER)
+    return c_call("setns", owner, NEW_USER_NAMESPACE) == 0 and c_call("setns", namespace, kind) == 0
+
+
 def refuse(kind: str) -> NoReturn:
     raise Problem(f"the kernel does not let claudebox make a {kind} namespace for the box", *advice())
 
@@ -131,11 +125,7 @@ def advice(module: str = "") -> tuple[str]:
 
 def apparmor_forbids() -> bool:
     """Whether this is an Ubuntu where only programs with a profile get capabilities in a user namespace."""
-    try:
-        with open("/proc/sys/" + APPARMOR_SWITCH.replace(".", "/")) as switch:
-            return switch.read().strip() == "1"
-    except OSError:
-        return False
+    return Tree().text("/proc/sys/" + APPARMOR_SWITCH.replace(".", "/")) == "1\n"
 
 
 # Landlock. The numbers of the calls are the same on x86_64 and aarch64.

@@ -51,8 +51,8 @@ def run(*command: str) -> Outcome:
     It does not start in the project, where many programs look for settings: `claude --version` for one.
     """
     # It runs on the host, and looks for further programs there.
-    path = trusted_path(os.environ.get("PATH", ""), reach_of(read_host()))
-    environ = {"PATH": path, "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
+    host = read_host()
+    environ = {"PATH": trusted_path(host, reach_of(host)), "HOME": os.environ.get("HOME", "/"), "LC_ALL": "C"}
     try:
         done = subprocess.run(
             command,

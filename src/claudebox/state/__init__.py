@@ -53,8 +53,7 @@ class State(Record):
     nix_trial = Below("nix-trial")  # what came of trying the Nix daemon
     layer_trial = Below("layer-trial")  # that the kernel has refused a layer
     auth_lock = Below("auth.lock")  # a lock of those who keep logins in step
-    broker = Below("broker")  # sockets of brokers that are running
-    broker_lock = Below("broker.lock")
+    broker_lock = Below("broker.lock")  # a lock of brokers among each other
     introduced = Below("introduced")  # which files commits have brought that were made in boxes
     instances = Below(INSTANCES)
 

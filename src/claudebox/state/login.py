@@ -265,8 +265,6 @@ class Locks:
                 raise Busy
             time.sleep(PAUSE_SECONDS)
         if self.stays_fresh:
-            import threading
-
             self.done = threading.Event()
             threading.Thread(target=self._keep_fresh, args=(self.done,), daemon=True).start()
         return self

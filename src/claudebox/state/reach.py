@@ -15,7 +15,7 @@ from claudebox.host.system import CERTIFICATE_VARIABLES, find_certificates
 from claudebox.host.tree import Tree
 from claudebox.model import Finding, SecretPlace
 from claudebox.paths import is_inside
-from claudebox.state import USERS_OWN, State, instance_name, names_a_writable_place
+from claudebox.state import USERS_OWN, Instance, State, find_state, instance_name, names_a_writable_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ def _records(tree: Tree, instances: str) -> Iterator[tuple[str, list[str]]]:
             continue  # what a removal that was ended has left: agents chose what is in it
         directory = f"{instances}/{instance}"
         yield directory, [f"{directory}/{name}" for name in tree.entries(directory) if names_a_writable_place(name)]
+
+
+def own_instance(host: Host) -> Instance:
+    """The state of the project in which somebody is."""
+    return find_state(host).instance(find_own_repository(reach_of(host)).canonical_root(host.cwd))
 
 
 def find_own_repository(reach: Reach) -> Repository:

@@ -7,12 +7,12 @@ import pytest
 from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
 from claudebox.commands.prove.canaries import KERNEL, Trial
 from claudebox.features.broker.decide import limits_text
-from claudebox.features.broker.server.policy import Refusal
-from claudebox.features.broker.server.usage import Allowance, Meter
 from claudebox.model import Trace
 from claudebox.overlay.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.overlay.comparison import Leftover
 from claudebox.overlay.screen import MOST_LINES, Row, View, counts, summary
+from claudebox.servers.broker.policy import Refusal
+from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.text import Style, counted
 
 PLAIN = Style(colour=False)
@@ -70,7 +70,7 @@ def left(content: bytes) -> Row:
     ],
 )
 def test_limits_of_the_broker(limits: Allowance, text: str) -> None:
-    meter = Meter(limits)
+    meter = Meter(limits, "")
     for _ in range(limits.requests or limits.streams):
         meter.admit()
     with pytest.raises(Refusal) as refusal:

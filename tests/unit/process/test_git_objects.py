@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.refs import read_refs
+from claudebox.host.git.directory import read_refs
 from claudebox.host.tree import Tree
 from claudebox.process.git_objects import CannotTell, History, Objects, hash_of
 

@@ -60,11 +60,11 @@ os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
-class Attempt(Record):
-    """What the probe reached, by the number of the trial; or why it could not say anything."""
+Found = dict[str, str]  # what the probe reached, by the number of the trial
 
-    found: dict[str, str]
-    error: str = ""
+
+class Silent(Exception):
+    """The probe said nothing that counts, for this reason."""
 
 
 class Result(Record):
@@ -89,12 +89,14 @@ def prove(request: Request) -> int:
     against = dict(request.said).get(AGAINST, "")
     with Canaries() as canaries:
         plan_attacks(canaries, host, plan, settings, is_ours=not against)
-        outside = run_outside(canaries)
-        if outside.error:
-            raise Problem(f"the probe does not even work outside the box: {outside.error}", "please report this")
-        inside = run_inside(_command(host, plan, request, against), canaries, plan.project)
-    if inside.error:
-        raise Problem(f"the probe did not finish in the box: {inside.error}", "see what happens: --run true")
+        try:
+            outside = run_outside(canaries)
+        except Silent as reason:
+            raise Problem(f"the probe does not even work outside the box: {reason}", "please report this") from None
+        try:
+            inside = run_inside(_command(host, plan, request, against), canaries, plan.project)
+        except Silent as reason:
+            raise Problem(f"the probe did not finish in the box: {reason}", "see what happens: --run true") from None
     results = [judge(trial, outside, inside) for trial in canaries.trials]
     title = against or f"the box that these options build{WITHOUT_LAYER if has_layer else ''}"
     style = output_style()
@@ -102,10 +104,10 @@ def prove(request: Request) -> int:
     return 1 if any(result.state == OPEN for result in results) else 0
 
 
-def judge(trial: Trial, outside: Attempt, inside: Attempt) -> Result:
-    way = inside.found.get(trial.id, "")
+def judge(trial: Trial, outside: Found, inside: Found) -> Result:
+    way = inside[trial.id]
     state = (CHOSEN if trial.choice else OPEN) if way else HELD
-    return Result(trial, state, way) if outside.found.get(trial.id) else Result(trial, UNTESTED, "")
+    return Result(trial, state, way) if outside[trial.id] else Result(trial, UNTESTED, "")
 
 
 def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings, *, is_ours: bool) -> None:
@@ -208,34 +210,37 @@ def _interpreter(host: Host, plan: Plan) -> list[str]:
 # The probe, with a terminal of its own as standard input
 
 
-def run_outside(canaries: Canaries) -> Attempt:
+def run_outside(canaries: Canaries) -> Found:
     """Run the probe on this host itself. None of its files is in the project: an agent could replace them there."""
-    directory = canaries.directory(tempfile.gettempdir())
-    script = _write(directory, "probe.py", _probe())
-    return _run([sys.executable], canaries, script, _write(directory, "trials.json", _trials(canaries)))
+    written = _write_probe(canaries, tempfile.gettempdir())
+    return _found(_with_terminal([sys.executable, "-I", *written], canaries), canaries)
 
 
-def run_inside(command: list[str], canaries: Canaries, project: str) -> Attempt:
+def run_inside(command: list[str], canaries: Canaries, project: str) -> Found:
     """Run the probe with `command`, which starts an interpreter. It is isolated: the project could give it modules.
 
     Meanwhile the probe is in the project, which every sandbox shows, because some do not pass on long or odd words.
     """
-    directory = canaries.directory(project)
-    script = _write(directory, "probe.py", _probe())
-    trials = _write(directory, "trials.json", _trials(canaries))
-    before = _state(directory, script, trials)
-    is_ours = all(files.has_content(None, *one) for one in ((script, _probe()), (trials, _trials(canaries))))
-    attempt = _run(command, canaries, script, trials) if is_ours else Attempt({})
-    if not is_ours or _state(directory, script, trials) != before:
-        return Attempt({}, "somebody else changed the probe, which is in the project meanwhile")
-    return attempt
+    written = _write_probe(canaries, project)
+    before = _state(written)
+    is_ours = all(files.has_content(None, path, content) for path, content in written.items())
+    done = _with_terminal([*command, "-I", *written], canaries) if is_ours else None
+    if done is None or _state(written) != before:
+        raise Silent("somebody else changed the probe, which is in the project meanwhile")
+    return _found(done, canaries)
 
 
-def _probe() -> bytes:
+Files = dict[str, bytes]  # the probe and the trials
+
+
+def _write_probe(canaries: Canaries, above: str) -> Files:
     """The probe as this module's loader finds it: claudebox may be a single file."""
     loader: Any = __spec__.loader
-    content: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "probe.py"))
-    return content
+    probe: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "probe.py"))
+    trials = [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in canaries.trials]
+    directory = canaries.directory(above)
+    contents = {"probe.py": probe, "trials.json": json.dumps(trials).encode()}
+    return {_write(directory, name, content): content for name, content in contents.items()}
 
 
 def _write(directory: str, name: str, content: bytes) -> str:
@@ -248,36 +253,29 @@ def _write(directory: str, name: str, content: bytes) -> str:
     return f"{directory}/{name}"
 
 
-def _trials(canaries: Canaries) -> bytes:
-    return json.dumps(
-        [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in canaries.trials]
-    ).encode()
-
-
-def _state(*paths: str) -> list[tuple[int, int]]:
+def _state(written: Files) -> list[tuple[int, int]]:
     """Which files these are, and when they were last changed, renamed or replaced, which nobody can forge."""
     try:
-        return [(status.st_ino, status.st_ctime_ns) for status in map(os.lstat, paths)]
+        return [(status.st_ino, status.st_ctime_ns) for status in map(os.lstat, written)]
     except OSError:
         return []
 
 
-def _run(command: list[str], canaries: Canaries, script: str, trials: str) -> Attempt:
-    done = _with_terminal([*command, "-I", script, trials], canaries)
+def _found(done: subprocess.CompletedProcess[str], canaries: Canaries) -> Found:
     line = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), "")
     if not line:
         said = done.stderr.strip().splitlines() or ["nothing was said"]
-        return Attempt({}, f"{said[-1]} (status {done.returncode})")
+        raise Silent(f"{said[-1]} (status {done.returncode})")
     found = {str(key): str(value) for key, value in json.loads(line.removeprefix(MARK)).items()}
     if not {trial.id for trial in canaries.trials} <= found.keys():
-        return Attempt({}, "the probe did not report the result of every attack")
+        raise Silent("the probe did not report the result of every attack")
     # What it wrote counts only if it arrived on the host.
     for trial in (trial for trial in canaries.trials if trial.written):
         try:
             os.unlink(trial.written)
         except FileNotFoundError:
             found[trial.id] = ""
-    return Attempt(found)
+    return found
 
 
 def _with_terminal(command: list[str], canaries: Canaries) -> subprocess.CompletedProcess[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import hashlib
 import os
 import secrets
@@ -16,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from claudebox.commands.prove.probe import LIBC, call
 from claudebox.model import MASK, Plan
 from claudebox.record import Record
 
@@ -33,8 +35,6 @@ GROUPS = (FILES, ENVIRONMENT, PROCESSES, SOCKETS, KEYRING, TERMINAL, KERNEL, NET
 
 VARIABLE = "CLAUDEBOX_PROVE_CANARY"
 NAME = "claudebox-prove"
-LIBC = ctypes.CDLL(None, use_errno=True)
-KEY_CALLS = {"x86_64": (248, 250), "aarch64": (217, 219)}  # add_key and keyctl
 USER_KEYRING, REVOKE, SET_PERMISSIONS, EVERYTHING_FOR_THE_USER = -4, 3, 5, 0x3F3F0000
 SEGMENT_SIZE, CREATE_PRIVATELY, REMOVE = 4096, 0o1600, 0
 
@@ -94,7 +94,14 @@ class Canaries:
         path = f"{directory}/file"
         with open(path, "w") as file:
             file.write(canary)
-        self.add(FILES, f"read a file in {title}", "read", path=path, digest=digest)
+        roots = ("", "/proc/self/root", "/proc/[0-9]*/root", "/proc/self/cwd/" + "../" * 20)
+        self.add(
+            FILES,
+            f"read a file in {title}",
+            "read",
+            paths=[f"{root}{glob.escape(path)}" for root in roots],
+            digest=digest,
+        )
         planted = f"{above}/.{NAME}-{secrets.token_hex(6)}"
         self.add(FILES, f"leave a file in {title}", "write", path=planted, written=planted)
 
@@ -105,19 +112,22 @@ class Canaries:
             file.write(canary)
         self.descriptors += [os.open(f"{directory}/open", os.O_RDONLY), os.open(directory, os.O_RDONLY)]
         self._undo += [lambda number=number: os.close(number) for number in self.descriptors]  # type: ignore[misc]
-        self.add(FILES, "use a descriptor that the caller left open", "descriptor", name="open", digest=digest)
+        paths = ["/proc/self/fd/*", "/proc/self/fd/*/open"]
+        self.add(FILES, "use a descriptor that the caller left open", "read", paths=paths, digest=digest)
 
     def plant_variable(self) -> None:
         canary, digest = new_canary()
         self.variables[VARIABLE] = canary
-        self.add(ENVIRONMENT, "a variable of the caller, in any process", "environment", digest=digest)
+        paths = ["/proc/[0-9]*/environ"]
+        self.add(ENVIRONMENT, "a variable of the caller, in any process", "environment", paths=paths, digest=digest)
 
     def plant_process(self) -> None:
         canary, digest = new_canary()
         script = "import time; time.sleep(600)"
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", script, canary], stdin=subprocess.DEVNULL)
         self._undo += [child.wait, lambda: os.kill(child.pid, signal.SIGKILL)]
-        self.add(PROCESSES, "the arguments of a process of this host", "arguments", digest=digest)
+        paths = ["/proc/[0-9]*/cmdline"]
+        self.add(PROCESSES, "the arguments of a process of this host", "read", paths=paths, digest=digest)
 
     def plant_memory(self) -> None:
         """Make a System V segment of shared memory, which has a key instead of a path."""
@@ -133,104 +143,86 @@ class Canaries:
             self.add(PROCESSES, "shared memory of this host", "shared_memory", key=key, digest=digest)
 
     def plant_sockets(self, places: dict[str, str]) -> None:
-        for title, above in places.items():
-            if os.access(above, os.W_OK):
-                name = f"{self.directory(above)}/s"
-                self.add(SOCKETS, f"a socket in {title}", "unix", name=name, digest=self._serve(socket.AF_UNIX, name))
-        name = f"{NAME}-{secrets.token_hex(8)}"
-        digest = self._serve(socket.AF_UNIX, f"\0{name}")
-        self.add(SOCKETS, "an abstract socket", "unix", name=f"@{name}", digest=digest)
+        names = {
+            f"a socket in {title}": f"{self.directory(above)}/s"
+            for title, above in places.items()
+            if os.access(above, os.W_OK)
+        }
+        for title, name in {**names, "an abstract socket": f"@{NAME}-{secrets.token_hex(8)}"}.items():
+            server = socket.socket(socket.AF_UNIX)
+            server.bind(name.replace("@", "\0", 1))
+            self._add_server(SOCKETS, title, server, name)
 
     def plant_servers(self, addresses: tuple[str, ...], choice: str) -> None:
         for address in addresses:
-            family = socket.AF_INET6 if ":" in address else socket.AF_INET
+            server = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
             try:
-                server = socket.create_server((address, 0), family=family)
+                server.bind((address, 0))
             except OSError:
+                server.close()
                 continue
-            port = server.getsockname()[1]
-            digest = self._answer(server)
-            title = f"a server on this host's {address}"
-            self.add(NETWORK, title, "tcp", host=address, port=port, digest=digest, choice=choice)
-        self._plant_datagrams(choice)
+            self._add_server(NETWORK, f"a server on this host's {address}", server, choice=choice)
+        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        datagrams.bind(("127.0.0.1", 0))
+        self._add_server(NETWORK, "the same over UDP", datagrams, choice=choice)
 
-    def _plant_datagrams(self, choice: str) -> None:
-        canary, digest = new_canary()
-        server = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        server.bind(("127.0.0.1", 0))
-        self._repeat(server, lambda: server.sendto(canary.encode(), server.recvfrom(64)[1]))
-        port = server.getsockname()[1]
-        self.add(NETWORK, "the same over UDP", "udp", host="127.0.0.1", port=port, digest=digest, choice=choice)
-
-    def _repeat(self, server: socket.socket, answer: Callable[[], object]) -> None:
-        """Answer again and again, until the socket is closed."""
-
-        def run() -> None:
-            try:
-                while True:
-                    answer()
-            except OSError:
-                pass
-
-        threading.Thread(target=run, daemon=True).start()
-        self._undo.append(server.close)
-
-    def _serve(self, family: int, name: str) -> str:
-        server = socket.socket(family)
-        server.bind(name)
-        server.listen()
-        return self._answer(server)
-
-    def _answer(self, server: socket.socket) -> str:
-        """Send a canary to everybody who connects, and return its digest."""
+    def _add_server(self, group: str, title: str, server: socket.socket, name: str = "", choice: str = "") -> None:
+        """Send a canary to everybody who connects, until the end."""
         canary, digest = new_canary()
 
         def answer() -> None:
+            if server.type == socket.SOCK_DGRAM:
+                server.sendto(canary.encode(), server.recvfrom(64)[1])
+                return
             connection, _ = server.accept()
             with connection, contextlib.suppress(OSError):
                 connection.sendall(canary.encode())
 
-        self._repeat(server, answer)
-        return digest
+        def serve() -> None:
+            with contextlib.suppress(OSError):  # it was closed
+                while True:
+                    answer()
+
+        if server.type == socket.SOCK_STREAM:
+            server.listen()
+        address = name or server.getsockname()[:2]
+        family, kind = server.family.name, server.type.name
+        self.add(group, title, "connect", family=family, kind=kind, address=address, digest=digest, choice=choice)
+        threading.Thread(target=serve, daemon=True).start()
+        self._undo.append(server.close)
 
     def plant_key(self) -> None:
         """Add a key to the user's keyring."""
         canary, digest = new_canary()
         name = f"{NAME}-{secrets.token_hex(6)}"
-        add_key, keyctl = KEY_CALLS.get(os.uname().machine, (-1, -1))
-        key = LIBC.syscall(add_key, b"user", name.encode(), canary.encode(), len(canary), USER_KEYRING)
+        key, _ = call("add_key", b"user", name.encode(), canary.encode(), len(canary), USER_KEYRING)
         if key > 0:
-            LIBC.syscall(keyctl, SET_PERMISSIONS, key, EVERYTHING_FOR_THE_USER)
-            self._undo.append(lambda: LIBC.syscall(keyctl, REVOKE, key))
+            call("keyctl", SET_PERMISSIONS, key, EVERYTHING_FOR_THE_USER)
+            self._undo.append(lambda: call("keyctl", REVOKE, key))
             self.add(KEYRING, "a key of this user", "keyring", name=name, digest=digest)
 
     def point_at_files(self, plan: Plan) -> None:
         """Try to reach the real secrets of this host. None is read: opening one is enough."""
         for place in plan.outside.places:
-            if identity := _identity(place.path):
-                self.add(FILES, f"{place.path} ({place.reason})", "reach", path=place.path, identity=identity)
+            self._point_at(FILES, f"{place.path} ({place.reason})", place.path, writes=False)
         for mount in plan.mounts:
             if mount.kind == MASK and (digest := _digest(mount.path)):
                 self.add(FILES, f"the values in {mount.path}", "same_content", path=mount.path, digest=digest)
 
     def point_at_host_run(self, paths: Iterable[str], choices: dict[str, str]) -> None:
         for path in paths:
-            if identity := _identity(path):
-                choice = choices.get(path, "")
-                self.add(LATER, f"change {path}", "change", path=path, identity=identity, choice=choice)
+            self._point_at(LATER, f"change {path}", path, writes=True, choice=choices.get(path, ""))
+
+    def _point_at(self, group: str, title: str, path: str, *, writes: bool, choice: str = "") -> None:
+        if os.access(path, os.R_OK):
+            status = os.stat(path)
+            identity = [status.st_dev, status.st_ino]
+            self.add(group, title, "reach", path=path, identity=identity, writes=writes, choice=choice)
 
     def point_at_sockets(self, names: dict[str, str], group: str = SOCKETS, choice: str = "") -> None:
         for title, name in names.items():
             if name.startswith("@") or os.path.exists(name):
-                self.add(group, title, "unix", name=name, choice=choice)
-
-
-def _identity(path: str) -> list[int]:
-    try:
-        status = os.stat(path)
-    except OSError:
-        return []
-    return [status.st_dev, status.st_ino] if os.access(path, os.R_OK) else []
+                self.add(group, title, "connect", family="AF_UNIX", kind="SOCK_STREAM", address=name, choice=choice)
 
 
 def _digest(path: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -64,23 +65,18 @@ def content(path: str) -> bytes:
         os.close(descriptor)
 
 
-def processes() -> list[str]:
-    try:
-        return [name for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
-
-
 # Each probe returns the way by which it succeeded, or "".
 
 
 def read(target: Target) -> str:
-    """Read a file by its path, and through the directories that /proc shows for every process."""
-    ways = ["", "/proc/self/root", *("/proc/%s/root" % number for number in processes())]
-    ways += ["/proc/self/cwd/" + "../" * 20]
-    return next(
-        (way + target["path"] for way in ways if is_canary(content(way + target["path"]), target["digest"])), ""
-    )
+    """Read whatever these patterns of paths name."""
+    paths = (path for pattern in target["paths"] for path in glob.iglob(pattern))
+    return next((path for path in paths if is_canary(content(path), target["digest"])), "")
+
+
+def environment(target: Target) -> str:
+    own = "\0".join("%s=%s" % pair for pair in os.environ.items()).encode(errors="replace")
+    return "its own environment" if is_canary(own, target["digest"]) else read(target)
 
 
 def write(target: Target) -> str:
@@ -95,54 +91,24 @@ def write(target: Target) -> str:
 
 def reach(target: Target) -> str:
     """Open the very file or directory of the host; another one at the same place does not count."""
+    path = target["path"]
     try:
-        status = os.stat(target["path"])
+        status = os.stat(path)
         if [status.st_dev, status.st_ino] != target["identity"]:
             return ""
+        if target["writes"]:
+            return str(path) if os.access(path, os.W_OK) else ""
         if stat.S_ISDIR(status.st_mode):
-            os.listdir(target["path"])
+            os.listdir(path)
         else:
-            open(target["path"], "rb").close()
+            open(path, "rb").close()
     except OSError:
         return ""
-    return str(target["path"])
-
-
-def change(target: Target) -> str:
-    try:
-        status = os.stat(target["path"])
-    except OSError:
-        return ""
-    is_same = [status.st_dev, status.st_ino] == target["identity"]
-    return target["path"] if is_same and os.access(target["path"], os.W_OK) else ""
+    return str(path)
 
 
 def same_content(target: Target) -> str:
     return target["path"] if hashlib.sha256(content(target["path"])).hexdigest() == target["digest"] else ""
-
-
-def environment(target: Target) -> str:
-    own = "\0".join("%s=%s" % pair for pair in os.environ.items()).encode(errors="replace")
-    if is_canary(own, target["digest"]):
-        return "its own environment"
-    return in_processes(target, "environ")
-
-
-def arguments(target: Target) -> str:
-    return in_processes(target, "cmdline")
-
-
-def in_processes(target: Target, file: str) -> str:
-    paths = ("/proc/%s/%s" % (number, file) for number in processes())
-    return next((path for path in paths if is_canary(content(path), target["digest"])), "")
-
-
-def descriptor(target: Target) -> str:
-    for name in os.listdir("/proc/self/fd"):
-        for path in ("/proc/self/fd/" + name, "/proc/self/fd/%s/%s" % (name, target["name"])):
-            if is_canary(content(path), target["digest"]):
-                return path
-    return ""
 
 
 def shared_memory(target: Target) -> str:
@@ -154,38 +120,21 @@ def shared_memory(target: Target) -> str:
     return "shmget(%#x)" % target["key"] if is_canary(ctypes.string_at(address, 64), target["digest"]) else ""
 
 
-def unix(target: Target) -> str:
-    name = target["name"]
-    found = connected(socket.AF_UNIX, "\0" + name[1:] if name.startswith("@") else name, target.get("digest"))
-    return name if found else ""
-
-
-def tcp(target: Target) -> str:
-    family = socket.AF_INET6 if ":" in target["host"] else socket.AF_INET
-    found = connected(family, (target["host"], target["port"]), target["digest"])
-    return "%s:%d" % (target["host"], target["port"]) if found else ""
-
-
-def connected(family: int, address: Any, digest: str | None) -> bool:
-    """Whether the other end answers with the canary. Without a digest, a connection is enough."""
-    with socket.socket(family, socket.SOCK_STREAM) as connection:
+def connect(target: Target) -> str:
+    """Connect, and hear the canary. Without a digest, a connection is enough."""
+    family, kind = getattr(socket, target["family"]), getattr(socket, target["kind"])
+    address = target["address"]
+    name = ":".join(map(str, address)) if isinstance(address, list) else address
+    with socket.socket(family, kind) as connection:
         connection.settimeout(CONNECT_SECONDS)
         try:
-            connection.connect(address)
-            return digest is None or is_canary(connection.recv(4096), digest)
-        except OSError:
-            return False
-
-
-def udp(target: Target) -> str:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
-        connection.settimeout(CONNECT_SECONDS)
-        try:
-            connection.sendto(b"?", (target["host"], target["port"]))
-            found = is_canary(connection.recv(4096), target["digest"])
+            connection.connect(tuple(address) if isinstance(address, list) else address.replace("@", "\0", 1))
+            if kind == socket.SOCK_DGRAM:
+                connection.send(b"?")
+            found = "digest" not in target or is_canary(connection.recv(4096), target["digest"])
         except OSError:
             return ""
-    return "%s:%d" % (target["host"], target["port"]) if found else ""
+    return name if found else ""
 
 
 def keyring(target: Target) -> str:
@@ -260,4 +209,5 @@ def main() -> None:
     print("claudebox-prove " + json.dumps(found))
 
 
-main()
+if __name__ == "__main__":
+    main()

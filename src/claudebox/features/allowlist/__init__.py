@@ -13,9 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from mmap import mmap
 
+    from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.output.explanation import Answer, Question
     from claudebox.output.section import Section
     from claudebox.process.companion import Companion
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
 
 
 class Allowed(Record):
@@ -60,6 +64,16 @@ class AllowlistFeature(Feature):
         from claudebox.features.allowlist import rules
 
         return rules.show(plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.allowlist import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.allowlist import diagnosis
+
+        return diagnosis.check(host, settings)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.allowlist import act

@@ -26,7 +26,6 @@ from claudebox.process.companion import (
     load_ruleset,
     open_port,
     start_beside,
-    start_carrier,
     watch_own_end,
 )
 from claudebox.process.isolation import advice, enter_network_namespace
@@ -35,12 +34,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.model import Deed
 
-# What the child hands over: a word that says what a descriptor is for, with the descriptor. A port may follow the word.
-DATAGRAMS = "datagrams"  # queries over UDP
-LOOKUPS = "lookups"  # queries over TCP
-CONNECTIONS = "connections"
-HOST_PORT = "host-port"
-LIFE = "life"  # the end of a pipe by which the box lives. It comes last.
+# What the child hands over: sockets, of which type and port say what each is for, and last the end of a pipe by which
+# the box lives.
+SOCKET, LIFE = b"s", b"l"
 # What comes back: memory in which the process outside says what it refused, for people to read.
 MEMORY = 8192
 END = b"\0"
@@ -64,8 +60,6 @@ ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, and IP6T_SO_ORIGINAL_DST
 # Nobody may ping: an answer would come from the box itself. A single local route takes all of IPv6.
 KERNEL_SETTINGS = (("ipv6/conf/default/accept_dad", "0"), ("ipv4/ping_group_range", "1 0"))
 
-Made = list[tuple[str, socket.socket]]
-
 
 def beside(launch: Launch) -> Companion:
     """Start the process outside. The launch gets what `inside` and `after` need: the socket that leads to it, the ports
@@ -74,13 +68,14 @@ def beside(launch: Launch) -> Companion:
 
     end = watch_own_end("for --network allowlist", "--network inet, or --network none")
     listeners = tuple(map(open_port, launch.plan.network.published))
+    host_ports = {port.host for port in launch.plan.network.host_ports}
     ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
     allowlist = launch.get(Allowlist).replace(refused=mmap(-1, MEMORY))
 
     def serve(report: int) -> None:
         from claudebox.servers.allowlist import run
 
-        run(allowlist, theirs, end, report)
+        run(allowlist, host_ports, theirs, end, report)
 
     life = start_beside(serve, (theirs, end))
     launch.keep(allowlist.replace(channel=ours, listeners=listeners))
@@ -98,14 +93,18 @@ def inside(launch: Launch, life: int, others_end: int) -> None:
     made = make_network(allowlist.nft, tuple(port.host for port in network.host_ports))
     channel = socket.socket(fileno=allowlist.channel)
     try:
-        for words, own in (*((words, own.fileno()) for words, own in made), (LIFE, others_end)):
-            socket.send_fds(channel, [words.encode()], [own])
+        for own in made:
+            socket.send_fds(channel, [SOCKET], [own.fileno()])
+        socket.send_fds(channel, [LIFE], [others_end])
     except OSError:
         raise ended() from None
     channel.close()
     os.close(others_end)
-    boxes = [port.box for port in network.published]
-    start_carrier(list(zip(allowlist.listeners, boxes, strict=True)))
+    if network.published:
+        from claudebox.servers import start_carrier
+
+        boxes = [port.box for port in network.published]
+        start_carrier(list(zip(allowlist.listeners, boxes, strict=True)))
 
 
 def after(launch: Launch) -> Deed:
@@ -125,12 +124,12 @@ def after(launch: Launch) -> Deed:
 # The box's network
 
 
-def make_network(nft: str, host_ports: tuple[int, ...]) -> Made:
-    """Enter a new network namespace and make its sockets. Returns each with the words that say what it is for."""
+def make_network(nft: str, host_ports: tuple[int, ...]) -> list[socket.socket]:
+    """Enter a new network namespace and make its sockets."""
     enter_network_namespace(KERNEL_SETTINGS)
     try:
         has_ipv6 = _make_everything_local()
-        made, port = _make_sockets(host_ports, has_ipv6)
+        port, made = _make_sockets(host_ports, has_ipv6)
     except OSError as error:
         raise Problem(f"the box's network cannot be made: {error.strerror}", *advice()) from None
     refusal = load_ruleset(nft, ruleset(port))
@@ -175,19 +174,15 @@ def _ask(kernel: socket.socket, kind: int, flags: int, body: bytes) -> None:
         raise OSError(-code, os.strerror(-code))
 
 
-def _make_sockets(host_ports: tuple[int, ...], has_ipv6: bool) -> tuple[Made, int]:
-    """The sockets, and the port of the listener to which everything is led."""
-    made = [(f"{HOST_PORT} {number}", _listener("127.0.0.1", number)) for number in host_ports]
+def _make_sockets(host_ports: tuple[int, ...], has_ipv6: bool) -> tuple[int, list[socket.socket]]:
+    """The port of the listener to which everything is led, and all sockets."""
+    made = [_listener("127.0.0.1", number) for number in host_ports]
     port = 0
     for family, everywhere, loopback in FAMILIES[: 1 + has_ipv6]:
-        connections = _listener(loopback, port)
-        port = connections.getsockname()[1]
-        made += [
-            (DATAGRAMS, _datagrams(family, everywhere)),
-            (LOOKUPS, _listener(everywhere, DNS_PORT)),
-            (CONNECTIONS, connections),
-        ]
-    return made, port
+        led = _listener(loopback, port)
+        port = led.getsockname()[1]
+        made += [led, _listener(everywhere, DNS_PORT), _datagrams(family, everywhere)]
+    return port, made
 
 
 def _listener(address: str, port: int) -> socket.socket:

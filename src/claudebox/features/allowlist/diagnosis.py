@@ -7,10 +7,11 @@ which one is made; and what boxes have reached.
 from __future__ import annotations
 
 import socket
+from collections import Counter
 
 from claudebox.errors import Problem
 from claudebox.features.allowlist import Allowed, Allowlist
-from claudebox.features.allowlist.act import CONNECTIONS, make_network, original_destination
+from claudebox.features.allowlist.act import DNS_PORT, make_network, original_destination
 from claudebox.features.allowlist.rules import (
     GROUPS,
     HostList,
@@ -30,9 +31,8 @@ from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
 from claudebox.settings.table import ALLOWLIST, FULL, INET
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
-from claudebox.state import find_state
 from claudebox.state.journal import read_journal
-from claudebox.state.reach import find_own_repository, reach_of
+from claudebox.state.reach import own_instance, reach_of
 from claudebox.text import bytes_text, escape
 
 NAME = "network allowlist"
@@ -101,7 +101,7 @@ def check(host: Host, settings: Settings) -> list[CheckRow]:
     """A row about tier `allowlist`, which is a failure only if the user's settings need it."""
     lacking = FAIL if settings.network.text == ALLOWLIST else NOTE
     try:
-        (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+        (nft,) = choose_uplink(host, {"nft": settings.nft}, reach_of(host))
     except Problem:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
     try:
@@ -118,7 +118,8 @@ def check(host: Host, settings: Settings) -> list[CheckRow]:
 
 def _lost_addresses(nft: str) -> list[str]:
     """Make such a network around this process. Returns the addresses to which a connection does not arrive here."""
-    listeners = [own for words, own in make_network(nft, ()) if words == CONNECTIONS]
+    streams = [own for own in make_network(nft, ()) if own.type == socket.SOCK_STREAM]
+    listeners = [own for own in streams if own.getsockname()[1] != DNS_PORT]
     tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
     return [address for (address, port), own in tried if not _arrives(own, address, port)]
 
@@ -139,9 +140,7 @@ def _arrives(listener: socket.socket, address: str, port: int) -> bool:
 
 def show_network_log(request: Request) -> int:
     """What the boxes of this project reached by name, what was refused, and what would allow it."""
-    host = read_host()
-    root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
-    entries = read_journal(find_state(host).instance(root).network_journal)
+    entries = read_journal(own_instance(read_host()).network_journal)
     if request.suggest:
         show(suggestion(entries))
     else:
@@ -173,15 +172,16 @@ def _row(cells: tuple[str, ...]) -> str:
 
 def suggestion(entries: list[dict[str, object]]) -> str:
     """Settings that allow what boxes reached, and what they were refused, to be looked at before they are used."""
-    uses: dict[str, dict[str, int]] = {}
-    for entry in entries:
-        wish, verdict = _wish(entry), str(entry.get("verdict", ""))
-        if wish and verdict in VERDICTS:
-            uses.setdefault(wish, dict.fromkeys(VERDICTS, 0))[verdict] += 1
-    if not uses:
+    uses = Counter((_wish(entry), str(entry.get("verdict", ""))) for entry in entries)
+    wishes = sorted({wish for wish, verdict in uses if wish and verdict in VERDICTS})
+    if not wishes:
         return NOTHING
-    width = max(map(len, uses)) + 4
-    rows = ["  " + f'"{wish}",'.ljust(width) + f"# {_why(wish, uses[wish])}" for wish in sorted(uses)]
+    width = max(map(len, wishes)) + 4
+    rows = []
+    for wish in wishes:
+        why = [f"{verdict} {uses[wish, verdict]}" for verdict in VERDICTS if uses[wish, verdict]]
+        why += [f"in @{group}" for group, hosts in GROUPS.items() if any(host == wish for host, _ in hosts)]
+        rows.append("  " + f'"{wish}",'.ljust(width) + f"# {', '.join(why)}")
     return "\n".join([f'network = "{ALLOWLIST}"', "allow = [", *rows, "]"]) + "\n"
 
 
@@ -192,8 +192,3 @@ def _wish(entry: dict[str, object]) -> str:
         return as_option(name, port if isinstance(port, int) else 0) if can_be_listed(name) else ""
     except ValueError:
         return ""  # somebody has written into the journal
-
-
-def _why(wish: str, counts: dict[str, int]) -> str:
-    groups = [f"in @{group}" for group, rows in GROUPS.items() if any(text == wish for text, _ in rows)]
-    return ", ".join([*(f"{verdict} {times}" for verdict, times in counts.items() if times), *groups])

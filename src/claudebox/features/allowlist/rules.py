@@ -289,7 +289,7 @@ def decide(facts: Facts) -> Contribution:
                 what = f"{word.origin.shown} has no meaning with --network {settings.network.text}"
                 raise Problem(what, f"--network {CHOSEN}")
         return Contribution()
-    (nft,) = choose_uplink(host.tree, {"nft": settings.nft}, host.environ.get("PATH", ""), host.cwd, facts.reach)
+    (nft,) = choose_uplink(host, {"nft": settings.nft}, facts.reach)
     near = host.neighbourhood(host.tree).everything
     for row in allowed:
         if (private := private_range(row.host, near)) is not None:

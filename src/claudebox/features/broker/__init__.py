@@ -9,6 +9,7 @@ from claudebox.settings.table import BROKER as CHOSEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.model import Deed
     from claudebox.output.section import Section
     from claudebox.process.companion import Companion
 
@@ -36,6 +37,11 @@ class BrokerFeature(Feature):
         from claudebox.features.broker import act
 
         return act.beside(launch)
+
+    def made(self, launch: Launch, root: str) -> Deed:
+        from claudebox.features.broker import act
+
+        return act.made(launch, root)
 
 
 BROKER = BrokerFeature()

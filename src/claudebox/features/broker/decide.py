@@ -5,11 +5,20 @@ from __future__ import annotations
 from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
 from claudebox.features.broker import BROKER
-from claudebox.features.broker.forwarder import forwarder
 from claudebox.host import Host
 from claudebox.host.tree import Tree
-from claudebox.host.variables import BASE_URL, read_address, shown_way
-from claudebox.model import HIDE, RO, UNSEEN, Broker, EnvVar, Finding, Grant, Mount, Origin, Step
+from claudebox.host.variables import (
+    API_KEY,
+    AUTH_TOKEN,
+    BASE_URL,
+    OAUTH_TOKEN,
+    SHORTEST_SECRET,
+    is_loopback,
+    read_address,
+    shown_way,
+    split_port,
+)
+from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Grant, Mount, Origin, Proxy, Step
 from claudebox.paths import absolute, shorten_home
 from claudebox.settings.table import FULL
 from claudebox.settings.values import Amount, EnvWish, Settings
@@ -23,10 +32,14 @@ if TYPE_CHECKING:
 
     from claudebox.output.section import Section
 
-SOCKET = "api.sock"
+API = "https://api.anthropic.com"
+RENEWAL = "https://platform.claude.com/v1/oauth/token"
 TOKEN_URL = "CLAUDEBOX_TOKEN_URL"  # a variable: where a login is renewed, if it is not the usual place
+PROXIES = ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+MOST_PORTS = 1 << 16
+# In a network of the box's own. The kernel gives out lower ones by itself, and programs ask for lower ones.
+FIRST_PORT = 61_357
 EXTRA_CERTIFICATES = "NODE_EXTRA_CA_CERTS"  # which Claude Code would trust as well
-SHORTEST_SECRET = 8  # what is shorter occurs in every text, and is no secret
 OTHERWISE = "choose: --auth passthrough, --auth none"
 AT_START = "made-when-the-box-starts"
 RULE = "broker"
@@ -36,10 +49,7 @@ QUIET = Origin.of_rule(RULE, "what would go past the broker, and fail")
 OLD_LOGIN = Origin.of_rule(RULE, "a login that an earlier box left")
 
 # In the order in which Claude Code looks for them.
-VARIABLES = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN")
-# The first is for a Claude that is logged in with a subscription. Claude takes the other one without a question.
-SUBSCRIPTION_TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"
-PLAIN_TOKEN = "ANTHROPIC_AUTH_TOKEN"
+VARIABLES = (AUTH_TOKEN, API_KEY, OAUTH_TOKEN)
 ROUTE_VARIABLES = ("ANTHROPIC_UNIX_SOCKET", BASE_URL)
 STAYS_OUT = "stays outside with --auth broker"
 
@@ -54,21 +64,19 @@ TOKENS = ("accessToken", "refreshToken")
 def decide(facts: Facts, _: Draft) -> Contribution:
     broker = plan_broker(facts)
     return Contribution(
-        mounts=tuple(broker_mounts(broker, facts.claude, facts.tree)),
+        mounts=tuple(_hide_old_login(facts.claude, facts.tree)),
         variables=tuple(broker_variables(broker, facts.tree)),
-        wrapper=forwarder(facts.host, f"{broker.place}/{SOCKET}"),
         kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
         findings=tuple(upstream_findings(facts, broker)),
-        steps=(Step(Step.BESIDE, BROKER),),
+        steps=(Step(Step.BESIDE, BROKER), Step(Step.MADE, BROKER)),
         grants=(_grant(broker, facts.home),),
         records=(broker,),
     )
 
 
 def plan_broker(facts: Facts) -> Broker:
-    """Find the credential. Raises a Problem if there is none that can be used."""
-    host, settings, claude = facts.host, facts.settings, facts.claude
-    environ, kept = host.environ, claude.all_projects
+    """Find the credential, and the way to who gets it. Raises a Problem if there is none that can be used."""
+    environ, kept = facts.host.environ, facts.claude.all_projects
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
             raise Problem(
@@ -77,35 +85,58 @@ def plan_broker(facts: Facts) -> Broker:
             )
     variable = next((name for name in VARIABLES if environ.get(name)), "")
     url = find_upstream(facts, variable)
-    _check_way({BASE_URL: url, TOKEN_URL: environ.get(TOKEN_URL, "")}, settings)
     login = find_login(facts)
-    if not variable and not login.file:
-        raise Problem(
-            "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set",
-            "log in: start `claude`, type /login\n      or choose: --auth none",
-        )
-    if variable and not _can_be_sent(environ[variable]):
-        raise Problem(f"{variable} is no credential: it has spaces or other characters that none has")
-    if not variable and not _login(host.tree, login.file).get("accessToken"):
-        raise Problem(
-            f"{login.file} holds no login", "log in: start `claude`, type /login\n      or choose: --auth none"
-        )
+    _check_credential(facts, variable, login.file)
     return Broker(
         shown=variable or login.file,
         variable=variable,
         file="" if variable else login.file,
         locks=login.locks,
         url=url,
-        certificates=host_certificates(facts.reach, facts.host.environ | dict(facts.users.leading)),
+        api=_find_way(BASE_URL, url or API, facts),
+        renewal=_find_way(TOKEN_URL, environ.get(TOKEN_URL) or RENEWAL, facts),
+        certificates=host_certificates(facts.reach, environ | dict(facts.users.leading)),
         extra_certificates=_extra_certificates(facts),
-        token_name=SUBSCRIPTION_TOKEN if variable in ("", SUBSCRIPTION_TOKEN) else PLAIN_TOKEN,
-        sockets=kept.broker,
-        place=f"/run/user/{facts.person.uid}/claude-broker",
+        # The first is for a Claude that is logged in with a subscription. Claude takes the other without a question.
+        token_name=OAUTH_TOKEN if variable in ("", OAUTH_TOKEN) else AUTH_TOKEN,
+        port=_find_port(facts.settings),
         lock=kept.broker_lock,
-        journal=claude.instance.journal,
-        limits=_limits(settings.auth_limits),
+        journal=facts.claude.instance.journal,
+        limits=_limits(facts.settings.auth_limits),
         login=login.file,
     )
+
+
+def _check_credential(facts: Facts, variable: str, file: str) -> None:
+    log_in = "log in: start `claude`, type /login\n      or choose: --auth none"
+    if variable:
+        value = facts.host.environ[variable]
+        if not (value.isascii() and value.isprintable() and " " not in value):
+            raise Problem(f"{variable} is no credential: it has spaces or other characters that none has")
+    elif not file:
+        raise Problem(
+            "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set",
+            log_in,
+        )
+    elif not _login(facts.tree, file).get("accessToken"):
+        raise Problem(f"{file} holds no login", log_in)
+
+
+def no_trust(reason: str) -> Problem:
+    return Problem(f"the broker cannot read the certificates that this host trusts: {reason}", OTHERWISE)
+
+
+def _find_port(settings: Settings) -> int:
+    """The port of the box at which the broker listens; 0 if the box has this host's network: then any that is free."""
+    if settings.network.text == FULL:
+        return 0
+    taken = {port.box for port in (*settings.publish, *settings.host_ports)}
+    return next(port for port in range(FIRST_PORT, MOST_PORTS) if port not in taken)
+
+
+def address_of(port: int) -> str:
+    """What Claude is told. No name: `localhost` may also mean ::1, where another box of this host can listen."""
+    return f"http://127.0.0.1:{port}"
 
 
 def _extra_certificates(facts: Facts) -> str:
@@ -164,28 +195,84 @@ def upstream_findings(facts: Facts, broker: Broker) -> list[Finding]:
     wish = _asked_for(facts)
     if not broker.url:
         return []
-    address = read_address(broker.url)
-    place = address[1] if address is not None else "another host than usual"
     asked = f", as {wish.origin.shown} asks" if wish else ""
-    text = f"the broker sends the box's requests to {place}{asked}, and the credential with them"
+    text = f"the broker sends the box's requests to {broker.api.host}{asked}, and the credential with them"
     is_typed = wish is not None and wish.value is not None and wish.origin.is_typed
     return [Finding(Finding.NOTE if is_typed else Finding.RISK, BASE_URL, text)]
 
 
-def _check_way(addresses: dict[str, str], settings: Settings) -> None:
-    """Refuse addresses without TLS if the box can listen on this host's localhost: it would be taken for the API."""
-    if settings.network.text != FULL and not settings.publish:
-        return
-    for name, address in addresses.items():
-        if address.lower().startswith("http:"):
-            raise Problem(
-                f"{name} has no https: a box that can listen on this host's localhost could take the credential there",
-                "choose: --network none, --network inet (without --publish)",
-            )
+def _find_way(name: str, url: str, facts: Facts) -> Address:
+    """The address in this variable, and the proxy on the way. Raises a Problem if it cannot be used.
+
+    A box that can listen on this host's localhost would be taken for the API there, if that has no TLS.
+    """
+    address = parse_address(url, name)
+    if not address.is_tls and (facts.settings.network.text == FULL or facts.settings.publish):
+        raise Problem(
+            f"{name} has no https: a box that can listen on this host's localhost could take the credential there",
+            "choose: --network none, --network inet (without --publish)",
+        )
+    return address.replace(proxy=find_proxy(facts.host.environ, address))
 
 
-def _can_be_sent(value: str) -> bool:
-    return value.isascii() and value.isprintable() and " " not in value
+def parse_address(url: str, name: str = BASE_URL) -> Address:
+    """Parse a URL, which this variable has. Raises a Problem."""
+    scheme, host, port = read_address(url) or ("", "", "")
+    try:
+        if scheme not in ("https", "http") or "://" not in url:
+            raise ValueError("it is no plain http or https address")
+        if scheme == "http" and not is_loopback(host):
+            raise ValueError("without https, everybody on the way could read the credential")
+        prefix = "/" + url.partition("://")[2].partition("/")[2].rstrip("/")
+        return Address(host, _port(port, 443 if scheme == "https" else 80), scheme == "https", prefix.rstrip("/"))
+    except ValueError as error:
+        raise Problem(f"{name} is nothing that the broker can use: {error}", OTHERWISE) from None
+
+
+def _port(text: str, usual: int) -> int:
+    port = int(text or usual)
+    if port >= MOST_PORTS:
+        raise ValueError("there is no such port")
+    return port
+
+
+def find_proxy(environ: dict[str, str], address: Address) -> Proxy | None:
+    """Find the proxy that Claude Code would use on the host. Raises a Problem."""
+    url = next((environ[name] for name in PROXIES if environ.get(name)), "")
+    if not url or not address.is_tls or _goes_around(environ, address):  # no tunnel for what is not encrypted
+        return None
+    scheme, has_scheme, rest = url.partition("://")
+    account, has_account, place = (rest if has_scheme else url).partition("/")[0].rpartition("@")
+    host, port = split_port(place)
+    try:
+        if has_scheme and scheme.lower() != "http":
+            raise ValueError(f"a proxy of the kind {scheme}:// cannot be used")
+        if read_address(place) is None:
+            raise ValueError("it is no plain address")
+        return Proxy(host, _port(port, 80), _basic(account) if has_account else "")
+    except ValueError as error:
+        raise Problem(f"the broker cannot use the proxy of this host: {error}", OTHERWISE) from None
+
+
+def _basic(account: str) -> str:
+    from base64 import b64encode
+    from urllib.parse import unquote
+
+    name, _, password = account.partition(":")
+    return "Basic " + b64encode(f"{unquote(name)}:{unquote(password)}".encode()).decode()
+
+
+def _goes_around(environ: dict[str, str], address: Address) -> bool:
+    """Whether NO_PROXY names the host, a domain that it is in, or everything."""
+    words = (environ.get("no_proxy") or environ.get("NO_PROXY") or "").replace(",", " ").split()
+    for word in words:
+        name, _, port = word.rpartition(":") if word.count(":") == 1 else (word, "", "")
+        domain = name.lower().removeprefix("*").lstrip(".")
+        if port and port != str(address.port):
+            continue
+        if name == "*" or (domain and (address.host == domain or address.host.endswith(f".{domain}"))):
+            return True
+    return is_loopback(address.host)
 
 
 def _limits(said: tuple[Amount, ...]) -> tuple[tuple[str, int], ...]:
@@ -200,7 +287,7 @@ def broker_variables(broker: Broker, tree: Tree) -> list[EnvVar]:
     """Variables that make Claude Code talk to the broker alone."""
     subscription = _subscription(tree, broker.file) if broker.file else ""
     return [
-        EnvVar(BASE_URL, "http://localhost", ROUTE, is_ours=True),
+        EnvVar(BASE_URL, address_of(broker.port) if broker.port else "http://localhost", ROUTE, is_ours=True),
         EnvVar(broker.token_name, AT_START, DUMMY, is_ours=True),
         # By this Claude knows which models and features there are.
         *([EnvVar("CLAUDE_CODE_SUBSCRIPTION_TYPE", subscription, ROUTE, is_ours=True)] if subscription else []),
@@ -234,18 +321,17 @@ def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[st
     return names
 
 
-def broker_mounts(broker: Broker, home: ClaudeHome, tree: Tree) -> list[Mount]:
-    mounts = [Mount(RO, broker.place, ROUTE, source=broker.sockets, identity=UNSEEN)]
+def _hide_old_login(home: ClaudeHome, tree: Tree) -> list[Mount]:
+    """Hide the login that a box had before, of its own."""
     old = home.instance.own_login
-    if tree.lstat(old) is not None and not tree.is_link(old):
-        mounts.append(Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False))
-    return mounts
+    is_there = tree.lstat(old) is not None and not tree.is_link(old)
+    return [Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False)] if is_there else []
 
 
-NOT_PASTED = "--auth broker: only claudebox starts the broker. After pasting, nobody answers at its socket."
+NOT_PASTED = "--auth broker: only claudebox starts the broker. After pasting, nobody answers at its port."
 TOLD = """
-You talk to the Claude API through a socket of the user's machine. The login is there, and no token in the box is good
-for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
+You talk to the Claude API through a process on the user's machine. The login is there, and no token in the box is
+good for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
 """
 
 

@@ -6,9 +6,8 @@ from claudebox.host import read_host
 from claudebox.output.as_json import dump
 from claudebox.output.terminal import show
 from claudebox.settings.words import Request
-from claudebox.state import find_state
 from claudebox.state.journal import read_journal
-from claudebox.state.reach import find_own_repository, reach_of
+from claudebox.state.reach import own_instance
 from claudebox.text import escape
 
 NOTHING = "No box of this project has used the broker (--auth broker).\n"
@@ -19,9 +18,7 @@ USUAL_API = "/v1/"  # left out before what was asked of it
 
 
 def show_auth_log(request: Request) -> int:
-    host = read_host()
-    root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
-    entries = read_journal(find_state(host).instance(root).journal)
+    entries = read_journal(own_instance(read_host()).journal)
     show(dump({"auth_log": entries}) if request.json else auth_log_text(entries))
     return 0
 

@@ -13,10 +13,10 @@ from claudebox import files
 from claudebox.errors import Problem
 from claudebox.features.caches import Cache
 from claudebox.features.caches.decide import PLACE
+from claudebox.files import c_call
 from claudebox.model import Launch
 from claudebox.output.terminal import say
 from claudebox.process.companion import Companion
-from claudebox.process.isolation import c_call
 from claudebox.record import Record
 from claudebox.state import CACHE_LOCK
 

@@ -9,8 +9,11 @@ from claudebox.state.claude_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.output.section import Section
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
 
 RULE = "claude"
 
@@ -30,6 +33,11 @@ class Claude(Feature):
         from claudebox.features.claude import seed
 
         return seed.complete(facts, draft, plan)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.claude import decide
+
+        return decide.check(host, settings)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import READ_ONLY, WRITABLE, Section

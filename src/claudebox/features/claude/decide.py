@@ -39,9 +39,11 @@ from claudebox.settings.table import BROKER, CLAUDE
 from claudebox.settings.values import Settings, Word
 from claudebox.settings.words import Request
 from claudebox.state.claude_settings import LARGEST_FILE, PROJECT_SETTINGS, parse_object, read_variables
-from claudebox.state.reach import Reach, TrustedSource
+from claudebox.state.reach import Reach, TrustedSource, reach_of
 
 TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.process.trial import CheckRow
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
@@ -58,6 +60,7 @@ SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", 
 SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 LARGEST_SCRIPT = 1 << 18
 MANAGED = "/etc/claude-code"
+STUB_MESSAGE = "native binary not installed"
 DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
 
 
@@ -186,6 +189,20 @@ OTHERWISE = """
 
 def choose_claude(host: Host, named: Word | None, reach: Reach) -> ClaudeInstall:
     return choose_agent(host, CLAUDE, named, reach, npm_install(host, PACKAGE) + OTHERWISE)
+
+
+def check(host: Host, settings: Settings) -> list[CheckRow]:
+    from claudebox.process.trial import FAIL, OK, CheckRow, run, version_number
+
+    try:
+        install = choose_claude(host, settings.claude, reach_of(host))
+    except Problem as problem:
+        return [CheckRow.of_problem("claude", problem)]
+    outcome = run(install.path, "--version")
+    if STUB_MESSAGE in outcome.stdout + outcome.stderr:
+        why = "its package was installed without running its install script"
+        return [CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (npm_install(host, PACKAGE),))]
+    return [CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")]
 
 
 def find_claude(

@@ -11,6 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.output.section import Section
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.explanation import Answer, Question
+
 
 class Routes(Feature):
     """Variables that say where requests go or whom to believe, or hold a credential that has to be judged."""
@@ -32,6 +36,11 @@ class Environment(Feature):
         from claudebox.features.environment import decide
 
         return decide.decide(facts, draft)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.environment import diagnosis
+
+        return diagnosis.explain(question)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Section

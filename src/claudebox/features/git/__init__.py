@@ -8,7 +8,10 @@ from claudebox.model import Launch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
 
 
 class Git(Feature):
@@ -23,6 +26,16 @@ class Git(Feature):
         from claudebox.features.git import act
 
         return act.after(launch)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.host.programs import ADMIN_DIRECTORIES, find
+        from claudebox.host.system import install_command
+        from claudebox.process.trial import FAIL, OK, CheckRow
+
+        if path := find(host, "git", *ADMIN_DIRECTORIES):
+            return [CheckRow(OK, "git", path)]
+        fix = (install_command(host.tree, "git"),)
+        return [CheckRow(FAIL, "git", "not installed", "needed for commits and history", fix)]
 
 
 class Hooks(Feature):

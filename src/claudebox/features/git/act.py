@@ -6,7 +6,7 @@ The branch is read without git, which in a repository that an agent could write 
 from __future__ import annotations
 
 from claudebox.host.git import find_repository
-from claudebox.host.git.refs import read_head
+from claudebox.host.git.directory import read_head
 from claudebox.host.tree import Tree
 from claudebox.model import Launch
 from claudebox.output.terminal import say

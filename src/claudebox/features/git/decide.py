@@ -7,9 +7,7 @@ import posixpath
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.git import GIT
 from claudebox.features.git.users import IGNORED, Carried, as_lines, carry, find_ignore_list
-from claudebox.host.git import Repository
-from claudebox.host.git import config as gitconfig
-from claudebox.host.git.config import host_configs
+from claudebox.host.git import Pairs, Repository, host_configs, load_config, parse_config
 from claudebox.host.secrets import contained_secret, openings, refuse_writable
 from claudebox.host.tree import Tree
 from claudebox.model import COVER, FILE, LAYER, RO, RW, Directory, EnvVar, Finding, Mount, Origin, SecretPlace, Step
@@ -69,22 +67,22 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     )
 
 
-def read_users(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> gitconfig.Pairs:
+def read_users(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> Pairs:
     """All that git reads before the repository's own file, in git's order."""
-    return [pair for path in host_configs(environ, home) for pair in gitconfig.load(tree, path, home, git_dir)]
+    return [pair for path in host_configs(environ, home) for pair in load_config(tree, path, home, git_dir)]
 
 
-def read_own(tree: Tree, git_dir: str) -> gitconfig.Pairs:
+def read_own(tree: Tree, git_dir: str) -> Pairs:
     """The repository's own file, which the box has, too. What it includes is not read: an agent may name it."""
     if not git_dir:
         return []
     above, name = posixpath.split(posixpath.dirname(git_dir))
     text = tree.text(f"{above if name == 'worktrees' else git_dir}/config") or ""
     lower = text.lower()
-    return gitconfig.parse(text) if "[user" in lower or "gpgsign" in lower else []
+    return parse_config(text) if "[user" in lower or "gpgsign" in lower else []
 
 
-def identity_in(pairs: gitconfig.Pairs) -> Identity:
+def identity_in(pairs: Pairs) -> Identity:
     values = dict(pairs)
     # What cannot be shown is left out: the identity appears on the screen.
     name, email = ("".join(filter(str.isprintable, values.get(f"user.{key}", ""))) for key in ("name", "email"))
@@ -145,13 +143,13 @@ def _is_guarded(facts: Facts) -> bool:
     return bool(git_dir) and not facts.is_reviewed and not any(opening.opens(f"{git_dir}/config") for opening in opened)
 
 
-def signed_by(users: gitconfig.Pairs, own: gitconfig.Pairs) -> tuple[str, ...]:
+def signed_by(users: Pairs, own: Pairs) -> tuple[str, ...]:
     """The keys that would make git sign. The repository's own word wins over the user's."""
     values = dict([*users, *own])
     return tuple(key for key in SIGNING if values.get(key, "").lower() not in OFF)
 
 
-def unsigned_variables(own: gitconfig.Pairs) -> list[EnvVar]:
+def unsigned_variables(own: Pairs) -> list[EnvVar]:
     """Switch off what the repository's own file switches on: only the environment wins over that."""
     said = signed_by([], own)
     values = {"GIT_CONFIG_COUNT": str(len(said))} if said else {}
@@ -166,7 +164,7 @@ def unsigned_findings(signs: tuple[str, ...]) -> list[Finding]:
     return [Finding(Finding.NOTE, "git", text)] if signs else []
 
 
-def lfs_filter(facts: Facts, users: gitconfig.Pairs) -> list[Mount]:
+def lfs_filter(facts: Facts, users: Pairs) -> list[Mount]:
     """A filter for files of Git LFS, if the user has installed that: without one, git would commit their content."""
     if not any(name in ("filter.lfs.clean", "filter.lfs.process") for name, _ in users):
         return []

@@ -9,7 +9,7 @@ import posixpath
 
 from claudebox.errors import quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.host.git import config as gitconfig
+from claudebox.host.git import parse_config
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
 from claudebox.mounts import arrange, find_holder
@@ -89,7 +89,7 @@ def hooks_directory(facts: Facts) -> str:
     above, name = posixpath.split(posixpath.dirname(facts.repository.git_dir))
     common = above if name == "worktrees" else facts.repository.git_dir
     text = facts.tree.text(f"{common}/config") or ""
-    named = dict(gitconfig.parse(text)).get("core.hookspath", "") if "hookspath" in text.lower() else ""
+    named = dict(parse_config(text)).get("core.hookspath", "") if "hookspath" in text.lower() else ""
     return normalize(posixpath.join(facts.project, expand_home(named, facts.home))) if named else f"{common}/hooks"
 
 

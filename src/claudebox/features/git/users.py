@@ -11,7 +11,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Facts
-from claudebox.host.git.config import Pairs
+from claudebox.host.git import Pairs
 from claudebox.host.secrets import is_systems, refuse_readable, secret_value
 from claudebox.model import Finding
 from claudebox.paths import expand_home, is_inside, normalize

@@ -12,7 +12,8 @@ import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.host.git.config import host_configs
+from claudebox.host.git import host_configs
+from claudebox.host.git.directory import FORGED
 from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry, list_directory
@@ -52,7 +53,9 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     # A project that is a layer is as it was when the box has ended: there is nothing to look for.
     reached = tuple(others) if facts.is_reviewed else roots
     ways = find_ways(facts.host, roots)
-    found = find_places(tree, roots, entries, account, ways, refuses=True)
+    last = tree.lstat(f"{facts.claude.instance.masks}/lock")  # touched whenever a box starts
+    since = last.st_mtime_ns if last is not None else 0
+    found = find_places(tree, roots, entries, account, ways, since=since, refuses=True)
     guard = plan_guard(tree, found.guarded, draft.mounts, opened)
     guard = guard.replace(
         opened=(*guard.opened, *accept_detours(found.detours, opened)),
@@ -78,7 +81,8 @@ DETOURS = {
     LINK: ("a symlink, which git never makes: on this host it would write where that leads", "rm"),
     OTHER: ("neither a file nor a directory, and git on this host would write to it", "rm"),
     UNREAD: ("a directory of git that cannot be listed", "chmod -R u+rwX"),
-    BEYOND: ("one directory of git too many: the rest was not looked at", "rm -r"),
+    BEYOND: ("more in a directory of git than can be looked at", "ls -A"),
+    FORGED: ("an index with names that git never makes: git restore would write where they lead", "rm"),
 }
 MOST_NAMED = 3
 

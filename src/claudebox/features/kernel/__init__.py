@@ -12,12 +12,23 @@ if TYPE_CHECKING:
 
 OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
+
 
 class KernelFeature(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.kernel import decide
 
         return decide.decide(facts, draft)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.kernel import decide
+
+        return decide.check(host)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import ASK, Section

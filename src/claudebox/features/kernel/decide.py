@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import stat
+import sys
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.kernel.seccomp import call_filter
+from claudebox.features.kernel.seccomp import MACHINES, call_filter
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin
 from claudebox.settings.table import ON
 from claudebox.settings.values import Word
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.process.trial import CheckRow
 
 ELF = b"\x7fELF"
 
@@ -49,6 +55,21 @@ def decide(facts: Facts, _: Draft) -> Contribution:
             owns_pid_namespace=owns_pid_namespace,
         ),
     )
+
+
+def check(host: Host) -> list[CheckRow]:
+    from claudebox.process.isolation import can_scope
+    from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
+
+    why = f"the system call filter knows {' and '.join(MACHINES)}"
+    machine = CheckRow(FAIL, "machine", host.machine, why)
+    if host.machine in MACHINES:
+        machine = CheckRow(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
+    why = "programs in the box can connect to abstract unix sockets of the host: X11, D-Bus, an IDE"
+    scopes = CheckRow(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
+    if can_scope():
+        scopes = CheckRow(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
+    return [machine, scopes]
 
 
 def is_shared(facts: Facts) -> bool:

@@ -9,7 +9,11 @@ from claudebox.settings.table import FULL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.output.explanation import Answer, Question
     from claudebox.output.section import Section
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
 
 
 class NetworkFeature(Feature):
@@ -33,6 +37,16 @@ class NetworkFeature(Feature):
         from claudebox.features.network import decide
 
         return decide.show(plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.network import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.network import diagnosis
+
+        return diagnosis.check(host, settings)
 
     def inside(self, launch: Launch, life: int, others_end: int) -> None:
         from claudebox.features.network import act

@@ -22,7 +22,6 @@ from claudebox.process.companion import (
     log_content,
     make_log,
     open_port,
-    start_carrier,
 )
 from claudebox.process.isolation import advice, enter_network_namespace
 
@@ -52,7 +51,10 @@ def inside(launch: Launch, life: int, pastas_end: int) -> None:
     # They are opened here, and stay this host's. A process in the box's network carries on what arrives at them.
     listeners = [(open_port(port), port.box) for port in network.published]
     connect(network.uplink, life, pastas_end)
-    start_carrier(listeners)
+    if listeners:
+        from claudebox.servers import start_carrier
+
+        start_carrier(listeners)
 
 
 def connect(uplink: Uplink, life: int, pastas_end: int) -> None:

@@ -149,7 +149,7 @@ def _said(port: Port) -> str:
 def choose_program(name: str, host: Host, settings: Settings) -> str:
     """The path of pasta or nft. Raises a Problem if there is none that can be used."""
     named = {"pasta": settings.pasta, "nft": settings.nft}[name]
-    (path,) = choose_uplink(host.tree, {name: named}, host.environ.get("PATH", ""), host.cwd, reach_of(host))
+    (path,) = choose_uplink(host, {name: named}, reach_of(host))
     return called_pasta(path) if name == "pasta" else path
 
 

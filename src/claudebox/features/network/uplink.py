@@ -84,7 +84,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         network = plan_network(settings, None)
         return Contribution(network=network, grants=grants(network))
     named = {"pasta": settings.pasta, "nft": settings.nft}
-    pasta, nft = choose_uplink(host.tree, named, host.environ.get("PATH", ""), host.cwd, facts.reach)
+    pasta, nft = choose_uplink(host, named, facts.reach)
     # What is near the host is looked up only here, for a box that must not reach it.
     uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
     network = plan_network(settings, uplink)

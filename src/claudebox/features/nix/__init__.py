@@ -11,7 +11,11 @@ from claudebox.settings.table import AUTO, OFF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.host import Host
+    from claudebox.output.explanation import Answer, Question
     from claudebox.output.section import Section
+    from claudebox.process.trial import CheckRow
+    from claudebox.settings.values import Settings
 
 
 class Nix(Record):
@@ -66,6 +70,16 @@ class NixFeature(Feature):
         from claudebox.features.nix import act
 
         return act.find_out(facts, plan)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.nix import diagnosis
+
+        return diagnosis.explain(question)
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        from claudebox.features.nix import diagnosis
+
+        return diagnosis.check(host, settings)
 
 
 class Closure(Feature):

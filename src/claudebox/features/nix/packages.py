@@ -205,9 +205,8 @@ def find_nix(host: Host) -> str:
     """The Nix that came with claudebox, else the first one that no agent can have put there, else ""."""
     if nix := pinned.PROGRAMS.get("nix"):
         return nix
-    search_path = ":".join((host.environ.get("PATH", ""), *NIX_PLACES, *SYSTEM_PLACES))
     reach = reach_of(host)
-    for path in find_all(host.tree, "nix", search_path, host.cwd):
+    for path in find_all(host, "nix", *NIX_PLACES, *SYSTEM_PLACES):
         if not reach.leads_through(path):
             return host.tree.resolve(path) or path
     return ""

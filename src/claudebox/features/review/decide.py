@@ -6,6 +6,8 @@ was not asked, what is guarded is read-only then.
 
 from __future__ import annotations
 
+import stat
+
 from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.review import REVIEW
@@ -87,11 +89,18 @@ def guarded_directories(facts: Facts, mounts: list[Mount]) -> list[Mount]:
             and is_below(path, facts.project)
             and DOT_GIT not in path.lower().split("/")
             and not is_of_another_group(facts, path)
+            and _can_be_entered(facts, path)
             and not any(is_below(path, other.path) and not is_below(around, other.path) for other in found)
             and not any(is_inside(one, path) and not any(is_inside(one, part) for part in direct) for one in foreign)
         ):
             found.append(mount)
     return found[:MOST_LAYERED]
+
+
+def _can_be_entered(facts: Facts, path: str) -> bool:
+    """Whether its mode lets the user in. A layer has the same mode, and nobody could see what is in it."""
+    status = facts.tree.lstat(path)
+    return status is not None and status.st_mode & stat.S_IRWXU == stat.S_IRWXU
 
 
 def find_direct(tree: Tree, roots: list[str], mounts: list[Mount]) -> tuple[Covered, ...]:

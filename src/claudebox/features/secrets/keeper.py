@@ -23,11 +23,12 @@ from claudebox.errors import Problem
 from claudebox.features.secrets import table
 from claudebox.features.secrets.act import LIVE, NOTES, SHARED, Keeping
 from claudebox.features.secrets.decide import differing
+from claudebox.files import c_call
 from claudebox.host.walk import SKIPPED
 from claudebox.mounts import find_appearances
 from claudebox.paths import is_below
 from claudebox.process.companion import READY, die_with_parent
-from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, NEW_USER_NAMESPACE, c_call
+from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
 from claudebox.text import cut, escape, fill
 
 # Numbers of system calls, which are the same on x86_64 and aarch64.
@@ -35,7 +36,7 @@ OPEN_TREE, MOVE_MOUNT, OPENAT2 = 428, 429, 437
 CLONE_TREE = 1 | os.O_CLOEXEC
 BY_DESCRIPTORS = 0x04 | 0x40  # MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH
 BENEATH_WITHOUT_SYMLINKS = 0x08 | 0x04
-GET_OWNER, DETACH_WITHOUT_SYMLINK = 0xB701, 2 | 8  # NS_GET_USERNS; MNT_DETACH and UMOUNT_NOFOLLOW
+DETACH_WITHOUT_SYMLINK = 2 | 8  # MNT_DETACH and UMOUNT_NOFOLLOW
 CLOSED_AFTER_WRITING, MOVED_HERE, MADE, LOST, GONE, IS_DIRECTORY = 0x8, 0x80, 0x100, 0x4000, 0x8000, 0x40000000
 WATCHED = CLOSED_AFTER_WRITING | MOVED_HERE | MADE
 EVENT = 16  # bytes before the name
@@ -122,9 +123,7 @@ class Hand:
 
     def enter(self, namespace: str) -> None:
         """Enter the box's mounts, with the rights of whoever made the user namespace that owns them."""
-        mounts = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
-        owner = c_call("ioctl", mounts, GET_OWNER)
-        if c_call("setns", owner, NEW_USER_NAMESPACE) != 0 or c_call("setns", mounts, NEW_MOUNT_NAMESPACE) != 0:
+        if not enter_as_owner(namespace, NEW_MOUNT_NAMESPACE):
             raise Problem("the kernel does not let claudebox enter the box, to keep masks on", "claudebox --check")
         die_with_parent()  # only now: the kernel forgets it when a process gains rights
         sys.path.clear()

@@ -1,7 +1,7 @@
 """Reads from git's index what git has of a file, without starting git.
 
-The agent can write an index and objects. But who makes an object with the name of some content knows the content: what
-the repository has is no secret. That git tracks a file by its name says only where to look first.
+The agent can write an index and objects. But an object is named by the hash of its content, and whoever can make one
+knows that content already: so what the repository has is no secret. Names in the index only say where to look first.
 """
 
 from __future__ import annotations
@@ -68,9 +68,10 @@ class Indexes:
         return bool(checkout) and path[len(checkout) + 1 :] in self.names(checkout)
 
     def has_seen(self, path: str, length: int, status: os.stat_result) -> bool:
-        """Whether git has looked at this very file. Who has the index name one that is not there yet knows no numbers.
+        """Whether git has looked at this very file: the index has its inode, size and time.
 
-        A file with other numbers has changed since, or git never saw it. They are not searched in too large indexes.
+        An agent can add the name of a file that does not exist yet, but cannot know its numbers. A file with other
+        numbers has changed since, or git never saw it. Indexes that are too large are not searched.
         """
         index, name = self._index(path[: length - 1]), path[length:].encode(errors="surrogateescape")
         self.search -= len(index)
@@ -206,8 +207,8 @@ LARGEST_LOOSE = 1 << 16
 class Loose:
     """Collects the small files that git does not track. If they are too many, the youngest are those to look into.
 
-    Without git, these are all files. The agent can have an index name a file that the user has not made yet; so in
-    directories that have changed `since` the last box started, git has to have seen the file itself.
+    Without git, these are all files. An agent can add the name of a future file to an index. So in directories that
+    have changed `since` the last box started, git must have seen the file itself.
     """
 
     def __init__(self, indexes: Indexes, since: int = 0) -> None:
@@ -265,7 +266,7 @@ class Loose:
 def _missing(
     tracked: list[str], inner: str, listing: list[os.DirEntry[str]], names: list[str]
 ) -> list[os.DirEntry[str]]:
-    """What is in a directory and not tracked. In an index that the agent has written without order, less is found."""
+    """What is in a directory and not tracked. If an agent wrote the index unsorted, more files count as untracked."""
     from bisect import bisect_left
 
     place = bisect_left(tracked, inner)
@@ -292,6 +293,19 @@ def find_hidden(index: bytes) -> set[str] | None:
         if len(entries) == int.from_bytes(index[8:12], "big"):
             return {name for name, is_hidden in entries if is_hidden}
     return None
+
+
+ODD = ("/../", "/./", "//", "/.git/", "/git~1/")  # parts that git never makes, and would write through
+
+
+def is_forged(index: bytes) -> bool:
+    """Whether an index has a name that git never makes. Whoever lets git restore files writes where it leads."""
+    if not index.startswith(b"DIRC"):
+        return False
+    entries = max((_entries(index, size) for size in HASHES), key=len)  # with another size of hashes, it ends soon
+    # A directory that a sparse index stands for ends with a slash.
+    names = "/\0/".join(name.removesuffix("/") for name, _ in entries).lower()
+    return bool(entries) and any(part in f"/{names}/" for part in ODD)
 
 
 def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:

@@ -22,14 +22,7 @@ from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from claudebox.features.allowlist import Allowlist
-from claudebox.features.allowlist.act import (
-    CONNECTIONS,
-    DATAGRAMS,
-    HOST_PORT,
-    LIFE,
-    LOOKUPS,
-    original_destination,
-)
+from claudebox.features.allowlist.act import DNS_PORT, LIFE, original_destination
 from claudebox.features.allowlist.rules import HostList, can_be_listed
 from claudebox.host.network import read_neighbourhood, rejected_range
 from claudebox.host.tree import Tree
@@ -51,7 +44,6 @@ from claudebox.servers.carrier import Carrier, Connection, Flow, raise_file_limi
 # Where a connection leads: to a name, an address, a port of this host, or to the box's name server.
 NAME, ADDRESS, LOCALHOST, LOOKUP = range(4)
 
-LONGEST_WORDS = 64
 FIRST_BYTES = 1 << 14
 MOST_FIRST_BYTES = 1 << 16
 HELLO_SECONDS = 10.0
@@ -69,33 +61,32 @@ Address = IPv4Address | IPv6Address
 LOCAL_SECONDS = 5.0
 
 
-def run(allowlist: Allowlist, channel: int, end: int, report: int) -> None:
+def run(allowlist: Allowlist, host_ports: set[int], channel: int, end: int, report: int) -> None:
     """Serve the box until `end` can be read. `report` is told that all is ready."""
     # A name of the box that fails would be asked for again, with what this host appends to its own names.
     os.environ["LOCALDOMAIN"] = ""
     raise_file_limit()
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
-    received = list(_receive(socket.socket(fileno=channel)))
+    made = list(_receive(socket.socket(fileno=channel)))
     hosts = HostList(allowlist.allowed)
     asker = Asker(allowlist.notifier, hosts) if allowlist.notifier else None
     relay = Relay(hosts, Notes(allowlist.journal, allowlist.refused, asker), allowlist.near)
-    for words, own in received:
-        kind, _, port = words.partition(" ")
-        relay.take(socket.socket(fileno=own), kind, int(port or 0))
+    for own in made:
+        relay.take(own, host_ports)
     os.write(report, READY)
     relay.run(end)
 
 
-def _receive(channel: socket.socket) -> Iterator[tuple[str, int]]:
-    """What the box's network consists of: words that say what a descriptor is for, and the descriptor."""
+def _receive(channel: socket.socket) -> Iterator[socket.socket]:
+    """The sockets of the box's network. The end of the box's pipe comes last, and is never closed."""
     while True:
-        words, descriptors, _, _ = socket.recv_fds(channel, LONGEST_WORDS, 1)
-        if words == LIFE.encode():
-            return  # the descriptor is never closed
-        if not words:
+        word, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
+        if word == LIFE:
+            return
+        if not word:
             os._exit(1)  # whoever makes the box's network has ended before it was made
-        yield words.decode(), descriptors[0]
+        yield socket.socket(fileno=descriptors[0])
 
 
 class Opened(Connection):
@@ -121,17 +112,18 @@ class Relay(Carrier[Opened]):
         self.notes = notes
         self.near = near
 
-    def take(self, own: socket.socket, kind: str, port: int) -> None:
+    def take(self, own: socket.socket, host_ports: set[int]) -> None:
         """Serve a socket of the box's network."""
-        if kind == DATAGRAMS:
+        port = own.getsockname()[1]
+        if own.type == socket.SOCK_DGRAM:
             own.setblocking(False)
             self.handle(own.fileno(), partial(self.name_server.answer_datagrams, own))
-        elif kind == CONNECTIONS:
-            self.listen(own, self._opened)
-        elif kind == LOOKUPS:
+        elif port == DNS_PORT:
             self.listen(own, lambda client: Opened(client, LOOKUP, "", 0))
-        elif kind == HOST_PORT:
-            self.listen(own, lambda client: Opened(client, LOCALHOST, HOST_PORT, port))
+        elif port in host_ports:
+            self.listen(own, lambda client: Opened(client, LOCALHOST, "localhost", port))
+        else:
+            self.listen(own, self._opened)
 
     def _opened(self, client: socket.socket) -> Opened:
         packed, port = original_destination(client)

@@ -39,10 +39,6 @@ FIRST, SIZE = 0xC6120100, (1 << 17) - 256
 MOST_GUESTS = 4096  # names below a `*.` row: the box decides how many there are
 
 
-class TooManyNames(Exception):
-    """The box has asked for more names below a `*.` row than can be remembered."""
-
-
 class Unanswerable(Exception):
     """A query that gets an error code, or None: no answer at all."""
 
@@ -74,13 +70,16 @@ class NameServer:
         self.guests = 0
 
     def address_of(self, name: str) -> bytes | None:
-        """The address that stands for a name, as four bytes. None if the name is not in the list."""
+        """The address that stands for a name, as four bytes. None if the name is not in the list.
+
+        Raises Unanswerable if the box has asked for more names below `*.` rows than can be remembered.
+        """
         if not self.hosts.knows(name):
             return None
         if name not in self.by_name:
             if name not in self.hosts.rows:
                 if self.guests >= MOST_GUESTS:
-                    raise TooManyNames
+                    raise Unanswerable(SERVER_FAILURE)
                 self.guests += 1
             place = int(sha256(name.encode())[:12], 16) % SIZE
             while place in self.by_address:
@@ -118,10 +117,14 @@ class NameServer:
 
     def answer(self, query: bytes) -> bytes | None:
         """The answer to a query; None if it deserves none."""
+        question = None
         try:
             question = read_question(query)
+            return self._answer(query, question)
         except Unanswerable as unanswerable:
-            return None if unanswerable.code is None else _reply(query, unanswerable.code)
+            return None if unanswerable.code is None else _reply(query, unanswerable.code, question)
+
+    def _answer(self, query: bytes, question: Question) -> bytes:
         if question.kind == PTR:
             # Some programs ask for the name of an address, and write it into their logs.
             name = self.name_of(_reversed_address(question.name))
@@ -129,10 +132,7 @@ class NameServer:
             return _reply(query, NO_ERROR, question, data=labels) if name else _reply(query, NAME_ERROR, question)
         if not question.name:
             return _reply(query, NAME_ERROR, question)
-        try:
-            address = self.address_of(question.name)
-        except TooManyNames:
-            return _reply(query, SERVER_FAILURE, question)
+        address = self.address_of(question.name)
         if address is None:
             self.refuse(question.name, question.kind)
             return _reply(query, NAME_ERROR, question, why=WHY)

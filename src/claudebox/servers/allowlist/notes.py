@@ -8,8 +8,6 @@ puts it, whatever variables say. The host was refused already; a yes counts for 
 from __future__ import annotations
 
 import os
-import queue
-import threading
 from collections import Counter
 from collections.abc import Callable
 from mmap import mmap
@@ -46,8 +44,7 @@ class Notes:
         self.asker = asker
         self.lines = 0
         self.refusals = 0
-        self.refused: dict[str, int] = {}
-        self.would_help: set[str] = set()  # those that a longer list would allow
+        self.refused: dict[str, tuple[int, bool]] = {}  # how often, and whether a longer list would allow it
         self.looked_up: dict[str, Counter[int]] = {}  # how often each kind of address was asked for
         self.stopped: set[str] = set()  # why the journal is not complete
 
@@ -61,7 +58,8 @@ class Notes:
             return
         self._note_refusal(name, port, refusal.text)
         shown = with_port(name, port)
-        self._count(shown, self.refused.get(shown, 0) + 1, is_lists=refusal.is_lists)
+        times, _ = self.refused.get(shown, (0, False))
+        self._count(shown, times + 1, is_lists=refusal.is_lists)
         if self.asker is not None and refusal.is_lists:
             self.asker.about(name, port)
 
@@ -93,11 +91,9 @@ class Notes:
         """Show the parent how often something was refused. It reads when the box has ended."""
         if shown not in self.refused and len(self.refused) >= MOST_NAMES:
             return
-        self.refused[shown] = times
-        if is_lists:
-            self.would_help.add(shown)
+        self.refused[shown] = times, is_lists
         if self.memory is not None:
-            text = refused_text(self.refused, self.would_help).encode() + END
+            text = refused_text(self.refused).encode() + END
             self.memory[: len(text)] = text
 
     def _note(self, **fields: str | int) -> None:
@@ -114,10 +110,10 @@ class Notes:
             journal.note(self.path, name="", port=0, verdict="stopped", why=why)
 
 
-def refused_text(refused: dict[str, int], would_help: set[str]) -> str:
+def refused_text(refused: dict[str, tuple[int, bool]]) -> str:
     """What was refused and how often, and what would allow it."""
-    shown = sorted(((times, escape(host), host in would_help) for host, times in refused.items()), reverse=True)
-    del shown[MOST_SHOWN:]
+    most = sorted(((times, escape(host), helps) for host, (times, helps) in refused.items()), reverse=True)
+    shown = most[:MOST_SHOWN]
     hosts = ", ".join(host if times == 1 else f"{host} ({times} times)" for times, host, _ in shown)
     more = f", and {len(refused) - len(shown)} more (--network-log)" if len(refused) > len(shown) else ""
     lines = fill(f"claudebox: refused by --network allowlist: {hosts}{more}".split(), 0, break_words=False)
@@ -131,25 +127,20 @@ class Asker:
     """Asks the user, one question at a time, about each host once."""
 
     def __init__(self, program: str, hosts: HostList, ask: Callable[[str], bool] | None = None) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
         self.program = program
         self.hosts = hosts
         self.ask = ask or self._notify
         self.asked: set[tuple[str, int]] = set()
-        self.waiting: queue.SimpleQueue[tuple[str, int]] = queue.SimpleQueue()
+        self.thread = ThreadPoolExecutor(1)
 
     def about(self, host: str, port: int) -> None:
         """Ask about a host that was refused; port 0 means that it was looked up, and nothing more is known."""
         wish = (host, port)
-        if wish in self.asked or len(self.asked) >= MOST_QUESTIONS:
-            return
-        if not self.asked:
-            threading.Thread(target=self._work, daemon=True).start()
-        self.asked.add(wish)
-        self.waiting.put(wish)
-
-    def _work(self) -> None:
-        while True:
-            self.answer(*self.waiting.get())
+        if wish not in self.asked and len(self.asked) < MOST_QUESTIONS:
+            self.asked.add(wish)
+            self.thread.submit(self.answer, host, port)
 
     def answer(self, host: str, port: int) -> None:
         if self.ask(with_port(host, port) if port else host):

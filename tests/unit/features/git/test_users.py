@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from claudebox.features.git.users import CHOICES, FORMS, carry
-from claudebox.host.git.config import parse
+from claudebox.host.git import parse_config
 
 KEYS = sorted({key for _, _, keys in FORMS for key in keys.split()} | set(CHOICES))
 # What a hostile or a careless configuration may say: a program, a path, an address, a token, a line of its own.
@@ -30,7 +30,9 @@ def test_key_takes_only_what_its_form_allows() -> None:
 
 
 def test_last_value_counts() -> None:
-    pairs = parse("[pull]\n\trebase = true\n[pull]\n\trebase = merges\n[core]\n\teol = lf\n[core]\n\teol = /evil\n")
+    pairs = parse_config(
+        "[pull]\n\trebase = true\n[pull]\n\trebase = merges\n[core]\n\teol = lf\n[core]\n\teol = /evil\n"
+    )
     assert carry(pairs).settings == [("pull.rebase", "merges")]
 
 

@@ -84,7 +84,7 @@ def test_line_at_the_end_stays_short_and_plain(notes: Notes) -> None:
     *lines, to_paste = text.splitlines()
     assert all(len(line) <= WIDTH or " " not in line for line in lines)
     assert to_paste.count(" --allow ") == MOST_SHOWN, "what is to be pasted is whole"
-    assert "\x1b" not in refused_text({"a\x1b[2J\nb": 1}, set())
+    assert "\x1b" not in refused_text({"a\x1b[2J\nb": (1, True)})
 
 
 @pytest.mark.parametrize("name", ["host", "x.local", "_dns.resolver.arpa", "4.3.2.1.in-addr.arpa", "a.lan"])

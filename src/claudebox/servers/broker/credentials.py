@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from claudebox.features.broker.server.messages import BadBody, read_answer, read_body
-from claudebox.features.broker.server.policy import OAUTH_BETA, Headers
-from claudebox.features.broker.server.upstream import FAILURES, Unreachable, Upstream, reason
 from claudebox.files import Replacement, open_lock, take_lock
+from claudebox.host.variables import API_KEY, OAUTH_TOKEN
+from claudebox.servers.broker.messages import Headers, Malformed, read_body
+from claudebox.servers.broker.policy import OAUTH_BETA
+from claudebox.servers.broker.upstream import FAILURES, Unreachable, Upstream, reason
 from claudebox.state.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
 
 EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
@@ -24,10 +25,9 @@ FRESH_SECONDS = 60.0  # for which a new login is not to blame: a box that gets 4
 LAST_SECONDS = 75.0  # longer than it takes to renew a login, however slowly
 ADOPTION_SECONDS = 2.0  # in which another process stores what it got for the same refresh token
 
-URL = "https://platform.claude.com/v1/oauth/token"
 CLIENT = "9d1c250a-e61b-44d9-88ed-5944d1962f5e"
 LARGEST_ANSWER = 64 * 1024
-ANSWER_PATIENCE_SECONDS = 30.0
+ANSWER_SECONDS = 30.0
 LONGEST_VALIDITY_SECONDS = 1e9
 ENDED = "the login of this host has ended; start `claude` there, type /login, and try again"
 
@@ -49,12 +49,12 @@ class Fixed:
         self.secrets = {value}
 
     def headers(self) -> Headers:
-        if self.variable == "ANTHROPIC_API_KEY":
+        if self.variable == API_KEY:
             return (("x-api-key", self.value),)
-        beta = (("anthropic-beta", OAUTH_BETA),) if self.variable == "CLAUDE_CODE_OAUTH_TOKEN" else ()
+        beta = (("anthropic-beta", OAUTH_BETA),) if self.variable == OAUTH_TOKEN else ()
         return (("authorization", f"Bearer {self.value}"), *beta)
 
-    def renew(self, refused: Headers) -> None:
+    def renew(self, refused: Headers) -> None:  # noqa: ARG002  (the same each time)
         raise Revoked(f"the API does not accept {self.variable} of this host; set a new one there and start again")
 
     def settle(self) -> None:
@@ -116,16 +116,13 @@ class Subscription:
             return self.tokens
         if stored is None:
             raise Revoked("nobody is logged in on this host; start `claude` there, type /login, and try again")
-        self._note(stored)
-        return stored
+        return self._use(stored, unsaved=False)
 
-    def _note(self, tokens: Tokens) -> None:
-        self.tokens, self.unsaved = tokens, False
-        self._remember(tokens)
-
-    def _remember(self, tokens: Tokens) -> None:
+    def _use(self, tokens: Tokens, *, unsaved: bool) -> Tokens:
+        self.tokens, self.unsaved = tokens, unsaved
         # A new set is made: another thread may be looking through the old one.
         self.secrets = self.secrets | ({tokens.access, tokens.refresh} - {""})
+        return tokens
 
     def _renew(self, old: Tokens) -> Tokens:
         """Renew under the locks, unless somebody else was quicker: then what they stored is ours, too."""
@@ -152,8 +149,7 @@ class Subscription:
         stored = tokens_in(read(self.file))
         if stored is None or stored.access == old.access or _is_due(stored):
             return None
-        self._note(stored)
-        return stored
+        return self._use(stored, unsaved=False)
 
     def _exchange(self, old: Tokens) -> Tokens:
         # Another process may have stored a login that is due as well: its refresh token is the one that counts.
@@ -162,9 +158,8 @@ class Subscription:
             raise Revoked(ENDED)
         replacement = reserve(self.file)
         try:
-            new = self._ask(latest)
-            self._remember(new)
-            self.tokens, self.unsaved, self.renewed = new, True, time.monotonic()
+            new = self._use(self._ask(latest), unsaved=True)
+            self.renewed = time.monotonic()
             self._store(new, replacement)
             return new
         finally:
@@ -205,54 +200,48 @@ def _headers(tokens: Tokens) -> Headers:
     return (("authorization", f"Bearer {tokens.access}"), ("anthropic-beta", OAUTH_BETA))
 
 
-class TokenEndpoint:
-    """The server that renews tokens."""
+def renew(upstream: Upstream, old: Tokens) -> Tokens:
+    """Get new tokens. Raises Revoked if the refresh token is not accepted, and Unavailable for everything else."""
+    asked = {"grant_type": "refresh_token", "refresh_token": old.refresh, "client_id": old.client or CLIENT}
+    status, answer = _post(upstream, json.dumps({**asked, "scope": " ".join(old.scopes)}).encode())
+    if status in (400, 401) and "invalid_grant" in json.dumps(answer):
+        raise Revoked(ENDED)
+    if status != 200:
+        raise Unavailable(f"the login cannot be renewed (status {status})")
+    access, refresh = answer.get("access_token"), answer.get("refresh_token", old.refresh)
+    seconds, scope = answer.get("expires_in"), answer.get("scope")
+    if not (isinstance(access, str) and isinstance(refresh, str) and isinstance(seconds, int | float)):
+        raise Unavailable("the login cannot be renewed: the answer is no login")
+    if not abs(seconds) < LONGEST_VALIDITY_SECONDS:  # NaN is not less either
+        raise Unavailable("the login cannot be renewed: the answer does not say when it ends")
+    scopes = tuple(scope.split()) if isinstance(scope, str) and scope else old.scopes
+    return old.replace(access=access, refresh=refresh, expires_at=time.time() + seconds, scopes=scopes)
 
-    def __init__(self, upstream: Upstream) -> None:
-        self.upstream = upstream
 
-    def exchange(self, old: Tokens) -> Tokens:
-        """Get new tokens. Raises Revoked if the refresh token is not accepted, and Unavailable for everything else."""
-        asked = {"grant_type": "refresh_token", "refresh_token": old.refresh, "client_id": old.client or CLIENT}
-        status, answer = self._post(json.dumps({**asked, "scope": " ".join(old.scopes)}).encode())
-        if status in (400, 401) and "invalid_grant" in json.dumps(answer):
-            raise Revoked(ENDED)
-        if status != 200:
-            raise Unavailable(f"the login cannot be renewed (status {status})")
-        access, refresh = answer.get("access_token"), answer.get("refresh_token", old.refresh)
-        seconds, scope = answer.get("expires_in"), answer.get("scope")
-        if not (isinstance(access, str) and isinstance(refresh, str) and isinstance(seconds, int | float)):
-            raise Unavailable("the login cannot be renewed: the answer is no login")
-        if not abs(seconds) < LONGEST_VALIDITY_SECONDS:  # NaN is not less either
-            raise Unavailable("the login cannot be renewed: the answer does not say when it ends")
-        scopes = tuple(scope.split()) if isinstance(scope, str) and scope else old.scopes
-        return old.replace(access=access, refresh=refresh, expires_at=time.time() + seconds, scopes=scopes)
-
-    def _post(self, body: bytes) -> tuple[int, dict[str, Any]]:
-        headers = (
-            ("host", self.upstream.address.name),
-            ("content-type", "application/json"),
-            ("accept", "application/json"),
-            ("accept-encoding", "identity"),
-            ("connection", "close"),
-        )
+def _post(upstream: Upstream, body: bytes) -> tuple[int, dict[str, Any]]:
+    headers = (
+        ("host", upstream.host),
+        ("content-type", "application/json"),
+        ("accept", "application/json"),
+        ("accept-encoding", "identity"),
+        ("connection", "close"),
+    )
+    content, value = b"", None
+    try:
+        connection, head = upstream.ask("POST", "", headers, body)
         try:
-            connection = self.upstream.begin("POST", "", headers, body, afresh=True)
-        except Unreachable as error:
-            raise Unavailable(f"the login cannot be renewed: {error}") from None
-        try:
-            connection.transport.settimeout(ANSWER_PATIENCE_SECONDS)
-            head = read_answer(connection.reader)
-            content = b""
             for piece in read_body(connection.reader, head.framing):
                 content += piece
                 if len(content) > LARGEST_ANSWER:
-                    raise BadBody
-            value = json.loads(content)
-        except (*FAILURES, BadBody) as error:
-            raise Unavailable(f"the login cannot be renewed: {reason(error)}") from None
-        except (ValueError, RecursionError):
-            value = {}
+                    raise Malformed("the answer is too large")
         finally:
             connection.close()
-        return head.status, value if isinstance(value, dict) else {}
+    except Unreachable as error:
+        raise Unavailable(f"the login cannot be renewed: {error}") from None
+    except FAILURES as error:
+        raise Unavailable(f"the login cannot be renewed: {reason(error)}") from None
+    try:
+        value = json.loads(content)
+    except (ValueError, RecursionError):
+        pass
+    return head.status, value if isinstance(value, dict) else {}

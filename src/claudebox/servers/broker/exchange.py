@@ -5,39 +5,35 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
-from claudebox.features.broker.server.credentials import Fixed, Revoked, Subscription, Unavailable
-from claudebox.features.broker.server.messages import (
+from claudebox.record import Record
+from claudebox.servers.broker.credentials import Fixed, Revoked, Subscription, Unavailable
+from claudebox.servers.broker.messages import (
     LAST_CHUNK,
     AnswerHead,
-    BadBody,
-    Ended,
+    Malformed,
     Reader,
     RequestHead,
     Truncated,
     chunk,
     head_bytes,
-    read_answer,
     read_body,
     read_request,
 )
-from claudebox.features.broker.server.policy import (
+from claudebox.servers.broker.policy import (
     FAILED,
     FORBIDDEN,
+    INVALID,
     TOO_LARGE,
     Cutter,
     Leak,
     Refusal,
     answered_headers,
     check_request,
-    malformed,
     sent_headers,
 )
-from claudebox.features.broker.server.upstream import FAILURES, Connection, Gone, Unreachable, Upstream, reason
-from claudebox.features.broker.server.usage import Journal, Meter, Usage
-from claudebox.record import Record
+from claudebox.servers.broker.upstream import Connection, Gone, Unreachable, Upstream
+from claudebox.servers.broker.usage import Meter, Usage
 
 IDLE_SECONDS = 600.0  # for which a connection of the box may be silent
 LINGER_SECONDS = 2.0
@@ -55,7 +51,6 @@ class Session(Record):
     credential: Fixed | Subscription
     upstream: Upstream
     meter: Meter
-    journal: Journal
 
 
 class Exchange:
@@ -73,7 +68,7 @@ class Exchange:
         try:
             while self._answer_one():
                 self._make_room()
-        except (Ended, Truncated, Gone, Leak, OSError):
+        except (Truncated, Gone, Leak, OSError):
             pass  # nothing can or may be said any more
         finally:
             self._make_room()
@@ -87,31 +82,26 @@ class Exchange:
     def _answer_one(self) -> bool:
         """Answer one request. Returns whether another one may follow."""
         self.reader.next_message()
-        stays_open, self.is_in_step = False, False
+        target, stays_open, self.is_in_step = "", False, False
         try:
-            with self._noting(""):
-                head = read_request(self.reader)
+            head = read_request(self.reader)
+            target = head.target
             stays_open = "close" not in dict(head.headers).get("connection", "").lower()
             is_forwarded, body = self._take(head)
             if is_forwarded:
-                self._forward(head, body, stays_open=stays_open)
-            else:
-                self.client.sendall(HERE)
-        except Refusal as refusal:
-            stays_open = stays_open and self.is_in_step
-            self._refuse(refusal, stays_open=stays_open)
-            if not stays_open:
-                self._linger()
-        return stays_open
-
-    @contextmanager
-    def _noting(self, target: str) -> Iterator[None]:
-        """Note what is refused meanwhile in the journal."""
+                self.session.meter.admit()
+        except (Malformed, Refusal) as error:
+            refusal = error if isinstance(error, Refusal) else malformed(error)
+            self.session.meter.note_refusal(target, refusal.status)
+            return self._refuse(refusal, stays_open=stays_open and self.is_in_step)
+        if not is_forwarded:
+            self.client.sendall(HERE)
+            return stays_open
         try:
-            yield
+            self._forward(head, body, stays_open=stays_open)
         except Refusal as refusal:
-            self.session.journal.note_refusal(target[:100], refusal.status)
-            raise
+            return self._refuse(refusal, stays_open=stays_open)
+        return stays_open
 
     def _take(self, head: RequestHead) -> tuple[bool, bytes]:
         """Read the whole request before any of it is sent: it may have to be sent twice, and is framed anew.
@@ -119,16 +109,15 @@ class Exchange:
         If it is refused, its body is read all the same: Claude looks at no answer before it has sent everything.
         """
         refusal: Refusal | None = None
-        is_forwarded, body = False, b""
+        is_forwarded = False
         try:
             is_forwarded = check_request(head.method, head.target, head.headers, self.session.dummy)
         except Refusal as error:
             refusal = error
-        with self._noting(head.target):
-            body = self._body(head, keeps=refusal is None)
-            self.is_in_step = True
-            if refusal is not None:
-                raise refusal
+        body = self._body(head, keeps=refusal is None)
+        self.is_in_step = True
+        if refusal is not None:
+            raise refusal
         return is_forwarded, body
 
     def _body(self, head: RequestHead, *, keeps: bool) -> bytes:
@@ -146,16 +135,12 @@ class Exchange:
                         raise TimeoutError
                 if keeps:
                     body += piece
-        except BadBody as error:
-            raise malformed(str(error)) from None
         except TimeoutError:
             raise Refusal(408, FAILED, "claudebox: the request did not end") from None
         return bytes(body)
 
     def _forward(self, head: RequestHead, body: bytes, *, stays_open: bool) -> None:
         session = self.session
-        with self._noting(head.target):
-            session.meter.admit()
         started = time.monotonic()
         status, usage = 0, Usage(is_stream=True)
         try:
@@ -184,7 +169,7 @@ class Exchange:
             session.meter.release(usage.taken + usage.made)
             spent = {"input_tokens": usage.taken, "output_tokens": usage.made}
             milliseconds = int((time.monotonic() - started) * 1000)
-            session.journal.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
+            session.meter.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
         # This comes last: a box that has seen the end may ask again at once, and this one has to be counted by then.
         self.client.sendall(LAST_CHUNK)
 
@@ -193,8 +178,8 @@ class Exchange:
         try:
             for _ in range(2):
                 credential = self.session.credential.headers()
-                headers = sent_headers(head.headers, self.session.upstream.address.name, credential)
-                connection, answer = self._ask_once(head, headers, body)
+                headers = sent_headers(head.headers, self.session.upstream.host, credential)
+                connection, answer = self.session.upstream.ask(head.method, head.target, headers, body, self.client)
                 if answer.status != UNAUTHORIZED:
                     break
                 connection.close()
@@ -215,25 +200,6 @@ class Exchange:
             raise Refusal(502, FAILED, "claudebox: the answer is compressed, although the broker asked for a plain one")
         return connection, answer
 
-    def _ask_once(
-        self, head: RequestHead, headers: tuple[tuple[str, str], ...], body: bytes
-    ) -> tuple[Connection, AnswerHead]:
-        for afresh in (False, True):
-            connection = self.session.upstream.begin(head.method, head.target, headers, body, afresh=afresh)
-            connection.asker = self.client
-            try:
-                return connection, read_answer(connection.reader)
-            except Gone:
-                connection.close()
-                raise
-            except FAILURES as error:
-                connection.close()
-                # If the other side had closed a kept connection meanwhile, nobody has seen the request.
-                was_kept = not connection.is_fresh and not connection.reader.has_begun
-                if not was_kept or isinstance(error, TimeoutError):
-                    raise Unreachable(reason(error)) from None
-        raise Unreachable("it closed the connection")
-
     def _relay(self, connection: Connection, answer: AnswerHead, usage: Usage, *, stays_open: bool) -> None:
         """Pass the answer on piece by piece, except for its end. Without that, the box sees that it was cut off."""
         cutter = Cutter(self.session.credential.secrets)
@@ -246,10 +212,11 @@ class Exchange:
             for piece in cutter.pieces(read_body(connection.reader, answer.framing)):
                 usage.feed(piece)
                 self.client.sendall(chunk(piece))
-        except BadBody:
+        except Malformed:
             raise Gone from None
 
-    def _refuse(self, refusal: Refusal, *, stays_open: bool) -> None:
+    def _refuse(self, refusal: Refusal, *, stays_open: bool) -> bool:
+        """Say why. Returns whether another request may follow."""
         error = {"type": refusal.kind, "message": refusal.message}
         body = json.dumps({"type": "error", "error": error}).encode()
         headers = (
@@ -259,6 +226,9 @@ class Exchange:
             *(() if stays_open else (("connection", "close"),)),
         )
         self.client.sendall(head_bytes(f"HTTP/1.1 {refusal.status} Refused", headers) + body)
+        if not stays_open:
+            self._linger()
+        return stays_open
 
     def _linger(self) -> None:
         """Read on for a moment: what is not read would make the end of the connection an error, and lose the answer."""
@@ -267,6 +237,10 @@ class Exchange:
         deadline = time.monotonic() + LINGER_SECONDS
         while time.monotonic() < deadline and self.client.recv(1 << 16):
             pass
+
+
+def malformed(error: Malformed) -> Refusal:
+    return Refusal(error.status, INVALID, f"malformed request: {error}")
 
 
 def _too_large() -> Refusal:

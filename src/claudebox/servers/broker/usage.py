@@ -12,8 +12,8 @@ import threading
 import time
 from typing import Any
 
-from claudebox.features.broker.server.policy import TOO_MANY, Refusal
 from claudebox.record import Record
+from claudebox.servers.broker.policy import TOO_MANY, Refusal
 from claudebox.state import journal
 from claudebox.text import counted
 
@@ -28,6 +28,7 @@ OTHER_EVENTS = 4  # before and between those with text
 BYTES_PER_TOKEN = 4  # roughly
 
 MOST_REFUSALS = 500  # of one box, which could flood the journal with them until what it did before is gone
+LONGEST_TARGET = 100
 MOST_LARGE = 6  # large requests that are in memory at the same time: a box must not use up the host's
 
 
@@ -125,14 +126,16 @@ class Allowance(Record):
 
 
 class Meter:
-    """Counts what the box has used, and refuses requests beyond its allowance."""
+    """Counts what the box has used, refuses requests beyond its allowance, and keeps the journal."""
 
-    def __init__(self, limits: Allowance) -> None:
+    def __init__(self, limits: Allowance, journal: str) -> None:
         self.limits = limits
+        self.journal = journal
         self.started = time.monotonic()
         self.requests = 0
         self.tokens = 0
         self.streams = 0
+        self.refusals = 0
         self.lock = threading.Lock()
         self.large = threading.BoundedSemaphore(MOST_LARGE)
 
@@ -157,25 +160,16 @@ class Meter:
             self.streams -= 1
             self.tokens += tokens
 
-
-def _used_up(what: str) -> Refusal:
-    return Refusal(403, TOO_MANY, f"claudebox: this box has used up its {what} (auth_limits)")
-
-
-class Journal:
-    """A file of limited size, to which the boxes of a project append."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.lock = threading.Lock()
-        self.refusals = 0
-
-    def note_refusal(self, path: str, status: int) -> None:
-        """Note a request that went nowhere."""
+    def note_refusal(self, target: str, status: int) -> None:
+        """Note a request that went nowhere, unless there were too many."""
         self.refusals += 1
         if self.refusals <= MOST_REFUSALS:
-            self.note(path=path, status=status)
+            self.note(path=target[:LONGEST_TARGET], status=status)
 
     def note(self, **fields: str | int) -> None:
         with self.lock:
-            journal.note(self.path, **fields)
+            journal.note(self.journal, **fields)
+
+
+def _used_up(what: str) -> Refusal:
+    return Refusal(403, TOO_MANY, f"claudebox: this box has used up its {what} (auth_limits)")

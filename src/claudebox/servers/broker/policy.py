@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from hmac import compare_digest
 
-from claudebox.features.broker.decide import SHORTEST_SECRET
-
-Headers = tuple[tuple[str, str], ...]  # names in lower case
+from claudebox.host.variables import SHORTEST_SECRET
+from claudebox.servers.broker.messages import Headers
 
 # Paths are compared byte for byte, so that there is nothing to normalize: another spelling of the same path is another
 # path. What else Claude Code asks for (keys, account, usage, files, telemetry) is not for a box.
@@ -128,10 +127,6 @@ class Refusal(Exception):
         self.may_retry = may_retry
 
 
-def malformed(what: str) -> Refusal:
-    return Refusal(400, INVALID, f"malformed request: {what}")
-
-
 class Leak(Exception):
     """The credential is in the answer."""
 
@@ -161,16 +156,12 @@ class Cutter:
         plain = plainly(text)
         return any(secret in text or secret in plain for secret in self.secrets)
 
-    def finish(self) -> bytes:
-        held, self.held = self.held, b""
-        return held
-
     def pieces(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
         for piece in pieces:
             if passed := self.feed(piece):
                 yield passed
-        if rest := self.finish():
-            yield rest
+        if self.held:
+            yield self.held
 
 
 def plainly(text: bytes) -> bytes:

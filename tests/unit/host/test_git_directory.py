@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.host.git.refs import has_refs
+from claudebox.host.git.directory import has_refs
 from claudebox.host.tree import Tree
 
 TIP = b"1234" * 10

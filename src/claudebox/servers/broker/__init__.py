@@ -1,4 +1,12 @@
-"""Runs the broker: makes it ready, says so, and serves the box until that has ended."""
+"""Keeps Claude's key or login outside of the box: the box talks to a port, and the broker behind it to the API.
+
+The broker is a process of its own beside the box, one for each launch. policy.py says what it lets pass, messages.py
+reads what the box and the API send, and credentials.py gets the credential.
+
+Each connection of the box has a thread, which does one thing after the other with sockets that block. Claude has a
+handful of connections, not thousands; an event loop would turn each step that waits (TLS, a proxy, a lock on the
+login) inside out, and `asyncio` alone takes more memory than all the rest.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +14,47 @@ import os
 import select
 import signal
 import socket
-import ssl
 import sys
 import threading
 import time
+from functools import partial
 
-from claudebox.features.broker.act import remove
-from claudebox.features.broker.decide import SOCKET, TOKEN_URL
-from claudebox.features.broker.server.credentials import URL, Fixed, Revoked, Subscription, TokenEndpoint, Unavailable
-from claudebox.features.broker.server.exchange import Exchange, Session
-from claudebox.features.broker.server.upstream import API, Unreachable, Upstream, find_proxy, read_address, trust
-from claudebox.features.broker.server.usage import Allowance, Journal, Meter
-from claudebox.host.variables import BASE_URL
 from claudebox.model import Broker
 from claudebox.process.companion import READY
+from claudebox.servers.broker.credentials import (
+    ANSWER_SECONDS,
+    Fixed,
+    Revoked,
+    Subscription,
+    Unavailable,
+    renew,
+)
+from claudebox.servers.broker.exchange import Exchange, Session
+from claudebox.servers.broker.upstream import Unreachable, Upstream, trust
+from claudebox.servers.broker.usage import Allowance, Meter
 
+LONGEST_WORD = 16  # that comes with the listener
 MOST_CONNECTIONS = 128
 STACK_BYTES = 4 << 20  # for each thread: the parser that reads deep answers recurses
 PAUSE_SECONDS = 0.05  # after a connection that could not be accepted
 
 
-def run(broker: Broker, dummy: str, listener: int, end: int, report: int) -> None:
-    """Serve the box. `report` is told when all is ready. Raises a Problem if that cannot be."""
+def run(broker: Broker, dummy: str, end: int, channel: int) -> None:
+    """Serve the box until `end` becomes readable. Raises a Problem if that cannot be.
+
+    The channel is told when all is ready, and brings the listener. It ends without one if there will be no box.
+    """
     session = make_session(broker, dict(os.environ), dummy)
     # A shutdown or a logout asks with this signal before it kills.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     signals = open_signals()
+    parent = socket.socket(fileno=channel)  # which notices the end of this process by the end of it
     try:
-        os.write(report, READY)
+        os.write(channel, READY)
         threading.Thread(target=_warm, args=(session,), daemon=True).start()
-        remove_dead(broker.sockets)
-        serve(socket.socket(fileno=listener), session, end, signals)
+        _, listeners, _, _ = socket.recv_fds(parent, LONGEST_WORD, 1)
+        for listener in listeners:
+            serve(socket.socket(fileno=listener), session, end, signals)
     finally:
         session.credential.settle()
 
@@ -55,40 +73,18 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
     The network is not tried: nobody should wait for it here.
     """
     context = trust(broker.certificates, broker.extra_certificates)
-    address = read_address(broker.url or API, BASE_URL)
+    credential: Fixed | Subscription
+    if broker.variable:
+        credential = Fixed(broker.variable, environ[broker.variable])
+    else:
+        endpoint = Upstream(broker.renewal, context, ANSWER_SECONDS)
+        credential = Subscription(broker.file, broker.locks, broker.lock, partial(renew, endpoint))
     return Session(
         dummy=dummy,
-        credential=_credential(broker, environ, context),
-        upstream=Upstream(address, find_proxy(environ, address), context),
-        meter=Meter(Allowance(**dict(broker.limits))),
-        journal=Journal(broker.journal),
+        credential=credential,
+        upstream=Upstream(broker.api, context),
+        meter=Meter(Allowance(**dict(broker.limits)), broker.journal),
     )
-
-
-def _credential(broker: Broker, environ: dict[str, str], context: ssl.SSLContext) -> Fixed | Subscription:
-    if broker.variable:
-        return Fixed(broker.variable, environ[broker.variable])
-    address = read_address(environ.get(TOKEN_URL) or URL, TOKEN_URL)
-    endpoint = TokenEndpoint(Upstream(address, find_proxy(environ, address), context))
-    return Subscription(broker.file, broker.locks, broker.lock, endpoint.exchange)
-
-
-def remove_dead(sockets: str) -> None:
-    """Remove the sockets of brokers that were killed together with their boxes: nobody listens there any more."""
-    for name in os.listdir(sockets):
-        directory = f"{sockets}/{name}"
-        with socket.socket(socket.AF_UNIX) as trial:
-            trial.setblocking(False)  # a broker that does not answer is alive
-            try:
-                parent = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-                try:
-                    trial.connect(f"/proc/self/fd/{parent}/{SOCKET}")
-                finally:
-                    os.close(parent)
-            except ConnectionRefusedError:
-                remove(directory)
-            except OSError:
-                continue
 
 
 def _warm(session: Session) -> None:
@@ -105,9 +101,8 @@ def serve(listener: socket.socket, session: Session, end: int, signals: int) -> 
     threading.stack_size(STACK_BYTES)
     places = threading.BoundedSemaphore(MOST_CONNECTIONS)
     poll = select.poll()
-    poll.register(listener, select.POLLIN)
-    poll.register(end, select.POLLIN)
-    poll.register(signals, select.POLLIN)
+    for descriptor in (listener.fileno(), end, signals):
+        poll.register(descriptor, select.POLLIN)
     listener.setblocking(False)
     while end not in (ready := dict(poll.poll())):
         if listener.fileno() in ready:
@@ -117,10 +112,10 @@ def serve(listener: socket.socket, session: Session, end: int, signals: int) -> 
 def _accept(listener: socket.socket, session: Session, places: threading.BoundedSemaphore) -> None:
     try:
         client, _ = listener.accept()
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError:
         time.sleep(PAUSE_SECONDS)  # the client went away again, or there are no descriptors left
         return
-    client.setblocking(True)
     if not places.acquire(blocking=False):
         client.close()
         return

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from claudebox.features.broker.server.usage import LARGEST_ANSWER, LONGEST_LINE, Usage
+from claudebox.servers.broker.usage import LARGEST_ANSWER, LONGEST_LINE, Usage
 
 pytestmark = pytest.mark.req("AUTH-03")
 

@@ -1,4 +1,12 @@
-"""`--instances`: lists what claudebox keeps, for each project and besides, and removes what can be removed."""
+"""What claudebox keeps: `--instances` lists it and removes parts of it, `--uninstall` removes all.
+
+Nothing is followed: an agent may have left symlinks in the state of its project. What claudebox did not make, or what
+belongs to somebody else, is not touched.
+
+Commits that reviews have brought stay in the repositories, as refs/claudebox/NUMBER/BRANCH. They are only named, with
+the command that removes them: perhaps nothing else names that work, so that git would throw it away, and a yes to the
+end of claudebox is no yes to that. Nor has git to run in each repository where an agent was.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +15,21 @@ import stat
 import time
 from collections.abc import Iterable
 
-from claudebox.errors import Declined, Problem, quote
+from claudebox.errors import Declined, Problem, for_account, quote
 from claudebox.files import DIRECTORY, remove_path
-from claudebox.host import read_host
+from claudebox.host import Host, read_host
+from claudebox.host.git import find_repository
+from claudebox.host.git.directory import has_refs
+from claudebox.host.tree import Tree
 from claudebox.output.as_json import dump
 from claudebox.output.terminal import output_style, says_yes, show
+from claudebox.overlay.bundle import REFS
 from claudebox.overlay.store import Layer, list_layers
 from claudebox.record import Record
 from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
-from claudebox.state.reach import find_own_repository, reach_of
-from claudebox.text import Style, beside, bytes_text, escape
+from claudebox.state.reach import own_instance
+from claudebox.text import Style, beside, bytes_text, counted, escape
 
 DAY = 24 * 3600
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"
@@ -26,6 +38,8 @@ MOST_COUNTED = 1_000_000  # files of one project: a second or two
 DEEPEST = 200  # directories that are open at a time
 NOTHING = 1 << 20  # bytes: the empty directories of a cache are not worth a line
 COLUMN = 18
+NARROW = 10  # the same, where no time of use comes first
+UNINSTALL = "claudebox --uninstall"
 MOST_NAMED = 5  # running boxes in a message
 
 
@@ -38,17 +52,6 @@ class Size(Record):
     @property
     def shown(self) -> str:
         return bytes_text(self.amount) + ("" if self.is_whole else "+")
-
-
-class Entry(Record):
-    """What is kept for no project: a file or directory in ~/.claudebox."""
-
-    name: str
-    size: Size
-
-    @property
-    def is_users(self) -> bool:
-        return self.name in USERS_OWN
 
 
 class Listed(Record):
@@ -98,19 +101,18 @@ def _listed(instance: Instance) -> Listed:
     return Listed(instance, project, last_use, measure(directory), is_gone, reviews, cache)
 
 
-def find_others(state: State) -> list[Entry]:
+def find_others(state: State) -> dict[str, Size]:
     """What is in ~/.claudebox besides the state of projects."""
     names = sorted(os.listdir(state.directory)) if os.path.isdir(state.directory) else []
-    return [Entry(name, measure(f"{state.directory}/{name}")) for name in names if name != INSTANCES]
+    return {name: measure(f"{state.directory}/{name}") for name in names if name != INSTANCES}
 
 
-def summary(others: list[Entry], column: int) -> list[str]:
+def summary(others: dict[str, Size], column: int) -> list[str]:
     """The same in a few lines, with the text in this column."""
     lines = []
     for what, is_users in (("your own", True), ("what claudebox remembers besides", False)):
-        if chosen := [one for one in others if one.is_users == is_users]:
-            text = f"{what}: {', '.join(escape(one.name) for one in chosen)}"
-            lines += row(add_up(one.size for one in chosen), text, column)
+        if chosen := [name for name in others if (name in USERS_OWN) == is_users]:
+            lines += row(add_up(others[name] for name in chosen), f"{what}: {', '.join(map(escape, chosen))}", column)
     return lines
 
 
@@ -156,7 +158,7 @@ def measure(path: str, above: int | None = None, room: list[int] | None = None, 
     return Size(amount, is_whole)
 
 
-def overview(instances: list[Listed], others: list[Entry], style: Style) -> str:
+def overview(instances: list[Listed], others: dict[str, Size], style: Style) -> str:
     lines = summary(others, COLUMN)
     if instances or others:
         lines.append(f"All of it is in {SHOWN.directory}. To remove it: claudebox --uninstall")
@@ -179,13 +181,13 @@ def listing(instances: list[Listed], style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def listing_json(state: State, instances: list[Listed], others: list[Entry]) -> str:
+def listing_json(state: State, instances: list[Listed], others: dict[str, Size]) -> str:
     return dump(
         {
             "directory": state.directory,
             "others": [
-                {"name": one.name, "size": one.size.amount, "is_whole": one.size.is_whole, "is_users": one.is_users}
-                for one in others
+                {"name": name, "size": size.amount, "is_whole": size.is_whole, "is_users": name in USERS_OWN}
+                for name, size in others.items()
             ],
             "instances": [
                 {
@@ -207,14 +209,6 @@ def listing_json(state: State, instances: list[Listed], others: list[Entry]) -> 
     )
 
 
-def remove(directory: str) -> None:
-    """Remove what is kept there. Nothing is followed: an agent may have left symlinks, or shaped it otherwise."""
-    try:
-        remove_path(directory)
-    except OSError as error:
-        raise Problem(f"cannot remove {directory}: {error.strerror}", f"rm -r {quote(directory)}") from None
-
-
 def _age(moment: float) -> str:
     days = int((time.time() - moment) // DAY)
     return "today" if days <= 0 else "yesterday" if days == 1 else f"{days} days"
@@ -231,8 +225,8 @@ def tend_instances(request: Request) -> int:
             remove(one.directory)
         return 0
     if ("instances", DROP_CACHE) in request.said:
-        root = find_own_repository(reach_of(host)).canonical_root(host.cwd)
-        found = [one for one in found if one.project == root]
+        own = own_instance(host)
+        found = [one for one in found if one.directory == own.directory]
     elif ("instances", DROP_CACHES) not in request.said:
         others = find_others(state)
         show(listing_json(state, found, others) if request.json else overview(found, others, output_style()))
@@ -252,6 +246,110 @@ def _confirmed(chosen: list[Listed], none: str, question: str, *, yes: bool) -> 
     if chosen and not yes and not says_yes(question):
         raise Declined("nothing was removed")
     return chosen
+
+
+def remove(directory: str, *, from_within: bool = False) -> None:
+    """Remove what is kept there; from within, the directory stays if somebody puts something into it meanwhile."""
+    try:
+        for name in os.listdir(directory) if from_within else ():
+            remove_path(f"{directory}/{name}")
+        (os.rmdir if from_within else remove_path)(directory)
+    except OSError as error:
+        raise Problem(f"cannot remove {directory}: {error.strerror}", f"rm -r {quote(directory)}") from None
+
+
+# All of it
+
+
+def uninstall(request: Request) -> int:
+    host = read_host()
+    state = find_state(host)
+    if not _has_own(state.directory, host.person.uid):
+        show(f"claudebox keeps nothing in {state.directory}.\n{_last_step(host)}")
+        return 0
+    require_no_box(state.directory, host.person.uid, UNINSTALL, counts_all=True)
+    instances = find_instances(state)
+    show(_listing_of_all(state, instances, output_style()))
+    if not request.yes and not says_yes("Remove all of it? [y/N] "):
+        raise Declined("nothing was removed")
+    # Somebody may have taken long to answer.
+    require_no_box(state.directory, host.person.uid, UNINSTALL, counts_all=True)
+    brought = _name_commits(host.tree, instances)  # nobody knows the projects afterwards
+    remove(state.directory, from_within=True)
+    show(brought + _last_step(host))
+    return 0
+
+
+def _has_own(path: str, uid: int) -> bool:
+    """Whether there is such a directory. It has to be ours, and a directory, not a link to one."""
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return False
+    if stat.S_ISLNK(status.st_mode):
+        there = os.path.realpath(path)
+        raise Problem(
+            f"{path} is a symlink to {there}, and nothing is removed through one",
+            f"look at it, and remove it yourself:\n      rm -r {quote(there)}\n      rm {quote(path)}",
+        )
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != uid:
+        raise Problem(f"{path} is not a directory of yours", f"see: ls -ld {quote(path)}")
+    return True
+
+
+def _listing_of_all(state: State, instances: list[Listed], style: Style) -> str:
+    projects = f"{counted(len(instances), 'project')}: conversations, caches, logins, what was agreed"
+    lines = [style.paint(f"claudebox keeps, in {escape(state.directory)}:", "1")]
+    lines += row(measure(state.instances), projects, NARROW) if instances else []
+    lines += summary(find_others(state), NARROW)
+    for instance in instances:
+        for layer in instance.reviews:
+            words = f"! not landed: review {layer.number} of {escape(layer.project)}".split(" ")
+            lines += beside(" " * COLUMN, words, NARROW)
+    return "\n".join(lines) + "\n"
+
+
+def _name_commits(tree: Tree, instances: list[Listed]) -> str:
+    """What to type where reviews have brought commits; "" if they have nowhere."""
+    found = {}
+    for instance in instances:
+        if instance.project and not instance.is_gone:
+            repository = find_repository(tree, instance.project)
+            common = repository.outside if repository.is_worktree else repository.git_dir
+            if common and has_refs(tree, common, REFS):
+                found[common] = instance.project
+    if not found:
+        return ""
+    lines = [f"Commits that reviews have brought stay in your repositories, as {REFS}/…"]
+    lines += ["To remove them, where nothing of it is needed any more:"]
+    for project in found.values():
+        git = f"git -C {quote(project)}"
+        # With --no-deref: an agent may have left a symbolic ref there, and git would delete the branch that it names.
+        lines.append(f"  {git} for-each-ref --format='delete %(refname)' {REFS} | {git} update-ref --no-deref --stdin")
+    return "".join(f"{line}\n" for line in lines)
+
+
+# How a package is removed, by where its modules are. The first that fits.
+WAYS = (
+    ("/nix/store/", "nix profile remove claudebox"),
+    ("/usr/share/claudebox", "sudo apt remove claudebox"),
+    ("/uv/tools/", "uv tool uninstall claudebox-cli"),
+    ("/pipx/", "pipx uninstall claudebox-cli"),
+    ("/site-packages/", "pip uninstall claudebox-cli"),
+    ("/dist-packages/", "pip uninstall claudebox-cli"),
+)
+
+
+def _last_step(host: Host) -> str:
+    source = host.own_source
+    command = next((command for part, command in WAYS if part in f"{source}/"), "")
+    if not command:
+        is_file = os.path.isfile(source)
+        command = f"rm {quote(source)}" if is_file else f"rm -r {quote(source.removesuffix('/src/claudebox'))}"
+    return f"To remove the program itself: {for_account(command, host.person.uid)}\n"
+
+
+# Whether a box is running
 
 
 def require_no_box(directory: str, uid: int, command: str, *, counts_all: bool = False) -> None:
