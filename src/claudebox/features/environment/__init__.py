@@ -9,11 +9,8 @@ from claudebox.model import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.output.section import Section
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
     from claudebox.output.explanation import Answer, Question
+    from claudebox.output.section import Section
 
 
 class Routes(Feature):

@@ -8,15 +8,12 @@ from claudebox.model import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.output.section import Section
-
-OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
     from claudebox.host import Host
+    from claudebox.output.section import Section
     from claudebox.process.trial import CheckRow
     from claudebox.settings.values import Settings
+
+OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
 
 
 class KernelFeature(Feature):
