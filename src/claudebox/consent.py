@@ -49,12 +49,8 @@ from claudebox.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from typing import Any
-
-    from claudebox.output.section import Section
-
-    Show = Callable[[Plan], tuple[Section, ...]]
 
 # Each yes is a group of lines, with an empty line before and after it.
 FORM = Form(
@@ -308,11 +304,13 @@ def _value_text(value: Value) -> str:
     return value.text
 
 
-def ask_to_start(plan: Plan, news: News, agreed: str, request: Request, show: Show) -> None:
+def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
     """Show the box and ask, unless `--yes` says not to. Raises a Problem unless the answer is yes.
 
-    `agreed` is one line about what was agreed to before; "" if nothing was. `show` gives the sections of the plan.
+    `agreed` is one line about what was agreed to before; "" if nothing was.
     """
+    from claudebox.plan import sections_of
+
     asks = not request.yes and can_ask()
     style = errors_style()
     if request.quiet and not asks:
@@ -331,14 +329,14 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request, show: Sh
         from claudebox.output.first_screen import first_screen
 
         offer = style.paint(OFFER, DIM) + "\n" if asks and is_first_use(plan) else ""
-        say(first_screen(plan, show(plan), style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
+        say(first_screen(plan, sections_of(plan), style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
     else:
         from claudebox.output.audit import audit
 
         # All of it, although it is long: what entered is found in a log afterwards, where nobody can ask for the rest.
-        say(audit(plan, show(plan), style) + (f"({LEFT_OUT})\n" if request.yes else ""))
+        say(audit(plan, sections_of(plan), style) + (f"({LEFT_OUT})\n" if request.yes else ""))
     if not request.yes:
-        _require_yes(plan, news, style, show)
+        _require_yes(plan, news, style)
 
 
 def is_first_use(plan: Plan) -> bool:
@@ -346,20 +344,21 @@ def is_first_use(plan: Plan) -> bool:
     return plan.state is not None and not os.path.lexists(os.path.dirname(plan.state.directory))
 
 
-def _require_yes(plan: Plan, news: News, style: Style, show: Show) -> None:
+def _require_yes(plan: Plan, news: News, style: Style) -> None:
     question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
     while (answer := ask(question)) == SHOW_ALL:
-        _show_all(plan, style, show)
+        _show_all(plan, style)
     if answer not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
         raise Declined("nothing was started")
 
 
-def _show_all(plan: Plan, style: Style, show: Show) -> None:
+def _show_all(plan: Plan, style: Style) -> None:
     """Show the whole audit, in the user's pager if the terminal is one that a pager can use."""
     from claudebox.output.audit import audit
     from claudebox.output.terminal import page
+    from claudebox.plan import sections_of
 
-    text = audit(plan, show(plan), style)
+    text = audit(plan, sections_of(plan), style)
     try:
         if os.environ.get("TERM", "dumb") != "dumb":
             page(text.splitlines(), plan.person.home)

@@ -10,7 +10,7 @@ from claudebox.host.system import doubts_namespaces
 from claudebox.launch import launch
 from claudebox.model import FROM_HOST, UNASKED, Launch, Plan, Question
 from claudebox.output.terminal import can_ask, say
-from claudebox.plan import decide, sections_of, survey
+from claudebox.plan import decide, survey
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
 
@@ -95,7 +95,7 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
         if not request.quiet:
             say(f"claudebox: as agreed: {_in_short(plan)} (--audit)\n")
         return plan
-    ask_to_start(plan, news, f"claudebox: {_in_short(plan)}\n" if agreements else "", request, sections_of)
+    ask_to_start(plan, news, f"claudebox: {_in_short(plan)}\n" if agreements else "", request)
     if request.yes:
         return plan
     return plan.replace(preparations=(*plan.preparations, *note_agreement(plan, agreements)))

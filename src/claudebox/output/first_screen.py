@@ -63,7 +63,7 @@ def _findings(grave: tuple[Finding, ...], notes: tuple[Finding, ...], count: int
 def _rows(plan: Plan, sections: tuple[Section, ...]) -> list[Row]:
     """Every row that has something to say, what gives the agent most power first."""
     home = plan.person.home
-    named = {path for section in sections for path in section.named}
+    named = {path for section in sections for path in section.mounts}
     mounts = [mount for mount in plan.mounts if mount.consent != UNASKED and mount.path not in named]
     hidden = tuple(mount_text(one, home) for one in mounts if one.kind == HIDE and one.origin.is_said)
     empty = (one.path for one in mounts if one.kind == TMPFS and not one.path.startswith("/run"))

@@ -6,6 +6,7 @@ The text is as it is: the views escape it, wrap it and cut it.
 from __future__ import annotations
 
 from claudebox.record import Record
+from claudebox.text import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Section(Record):
     lines: tuple[Line, ...] = ()
     # The first screen.
     rows: tuple[Row, ...] = ()
-    named: tuple[str, ...] = ()  # the paths of mounts that these rows name, so that no other row does
+    mounts: tuple[str, ...] = ()  # the paths of those that these rows name, so that no other does
     adds: tuple[tuple[str, str], ...] = ()  # to a row of every box: its label, and a few words
     # JSON: a field and its value. Objects of the same name become one.
     key: str = ""
@@ -73,6 +74,10 @@ def fields(record: Record, *names: str) -> dict[str, object]:
     return {name: values["origin"].shown if name == "rule" else values[name] for name in names}
 
 
+def named(paths: Iterable[str], most: int = 20) -> list[str]:
+    """Paths for SANDBOX.md, and how many more there are: they are data and must not look like instructions."""
+    return some([f"`{plain(path)}`" for path in paths], most)
+
+
 def plain(text: str) -> str:
-    """A path for SANDBOX.md: it is data and must not look like instructions."""
     return "".join(character for character in text if character.isprintable() and character != "`")

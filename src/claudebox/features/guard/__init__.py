@@ -21,9 +21,9 @@ class Guarding(Feature):
         return decide.decide(facts, draft)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
-        from claudebox.features.guard import show
+        from claudebox.features.guard import decide
 
-        return show.show(plan)
+        return decide.show(plan)
 
 
 class Report(Feature):

@@ -59,12 +59,11 @@ class NixFeature(Feature):
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Section
 
-        nix, packages = plan.get(Nix), packages_of(plan)
-        if nix is None and not packages:
+        if plan.get(Nix) is None and not packages_of(plan):
             return Section(key="nix"), Section(key="packages", value=[])
-        from claudebox.features.nix import show
+        from claudebox.features.nix import decide
 
-        return show.of_nix(nix), show.of_packages(packages)
+        return decide.show(plan)
 
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         from claudebox.features.nix import act

@@ -7,19 +7,21 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 
 from __future__ import annotations
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.nix import NIX as FEATURE
-from claudebox.features.nix import Nix, Packages
+from claudebox.features.nix import Nix, Package, Packages, packages_of
 from claudebox.features.nix.packages import (
     find_nix,
     grant,
     package_findings,
+    package_text,
     plan_packages,
     program_directories,
+    stored,
     to_resolve,
 )
-from claudebox.features.nix.references import REGISTRIES
+from claudebox.features.nix.references import REGISTRIES, short_name
 from claudebox.host import Host
 from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
 from claudebox.host.secrets import secret_value
@@ -34,6 +36,7 @@ from claudebox.model import (
     Finding,
     Mount,
     Origin,
+    Plan,
     Preparation,
     Question,
 )
@@ -43,6 +46,10 @@ from claudebox.settings.values import Settings
 from claudebox.state import SHOWN, Instance, find_state, memory
 from claudebox.state.memory import Form
 from claudebox.state.reach import reach_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 RULE = "nix"
 NIX = Origin.of_rule(RULE, "so that nix works")
@@ -313,3 +320,54 @@ def _circumstances(host: Host) -> str:
     file = host.tree.status(CONFIG)
     identity = [(one.st_ino, one.st_mtime_ns) for one in (status, file) if one is not None]
     return sha256(repr((settings, identity, host.tree.text(BOOT))).encode(errors="surrogateescape"))
+
+
+# What is shown
+
+TOLD = {
+    "daemon": "For a missing tool use Nix: `nix shell nixpkgs#NAME -c COMMAND`, `nix run`, `nix build` or, if "
+    "it is installed, comma (`, COMMAND`).",
+    "private": "For a missing tool use Nix: `nix shell nixpkgs#NAME -c COMMAND`; what you build is kept for "
+    "this project.",
+    "store": "Nix cannot build or download here: ask the user for `--package NAME`.",
+    "off": "Nix is not available.",
+}
+FROM_NIX = """
+From Nix, on your PATH because the user asked for them:
+
+"""
+
+
+def show(plan: Plan) -> tuple[Section, ...]:
+    return _show_nix(plan.get(Nix)), _show_packages(packages_of(plan))
+
+
+def _show_nix(nix: Nix | None) -> Section:
+    from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, fields
+
+    if nix is None:
+        return Section(key="nix")
+    return Section(
+        title="Nix",
+        lines=((nix.mode, tuple(nix.meaning.split())),),
+        rows=(Row("nix", words=f"{nix.mode}: {nix.meaning}", after=READ_ONLY),),
+        key="nix",
+        value=fields(nix, "mode", "rule", "holes"),
+        told=((TOOLS, f"\n{TOLD[nix.mode]}\n"),),
+    )
+
+
+def _show_packages(packages: tuple[Package, ...]) -> Section:
+    from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, by_label, fields, plain
+
+    resolved = [f"- `{plain(short_name(one.reference))}`: {stored(one)}\n" for one in packages if one.paths]
+    missing = [one.reference for one in packages if not one.paths]
+    return Section(
+        title="Packages",
+        lines=by_label((one.origin.shown, (package_text(one),)) for one in packages),
+        rows=(Row("packages", tuple(short_name(one.reference) for one in packages), after=READ_ONLY),),
+        key="packages",
+        value=[fields(one, "reference", "paths", "rule") for one in packages],
+        told=((TOOLS, FROM_NIX + "".join(resolved)),) if resolved else (),
+        comment="".join(f"claudebox asks Nix for {quote(one)} first: it is not resolved yet\n" for one in missing),
+    )

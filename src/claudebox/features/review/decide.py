@@ -16,7 +16,6 @@ from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Findin
 from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
 from claudebox.paths import is_below, is_inside, within
 from claudebox.state import Instance
-from claudebox.text import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -145,7 +144,6 @@ def find_gaps(facts: Facts, draft: Draft) -> list[Finding]:
     return found
 
 
-MOST_NAMED = 20
 NOT_PASTED = """\
 Only claudebox itself can keep changes until you land them. A launch does so for all of these; in this command their
 guarded parts are read-only, and the rest is written at once: {}
@@ -167,12 +165,10 @@ DIRECT = "Git's worktrees in `.claude/worktrees` are not kept back."
 
 
 def section(plan: Plan, review: Review) -> Section:
-    from claudebox.output.section import Section, plain
+    from claudebox.output.section import Section, named
 
-    names = [f"`{plain(within(one.path, plan.project))}`" for one in review.covered]
-    parts = TOLD_OF_PARTS.format(
-        names=", ".join(some(names, MOST_NAMED)), direct=f" {DIRECT}" if plan.guard.direct else ""
-    )
+    names = ", ".join(named(within(one.path, plan.project) for one in review.covered))
+    parts = TOLD_OF_PARTS.format(names=names, direct=f" {DIRECT}" if plan.guard.direct else "")
     places = sorted(review.places)
     return Section(
         key="review",

@@ -13,7 +13,6 @@ from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Preparatio
 from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside, shorten_home, within
 from claudebox.record import Record
-from claudebox.text import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def find_closed(facts: Facts) -> list[str]:
 
 
 def show(plan: Plan) -> tuple[Section, ...]:
-    from claudebox.output.section import FILES, WRITABLE, Row, Section, plain
+    from claudebox.output.section import FILES, WRITABLE, Row, Section, named
 
     covered = [mount for mount in plan.mounts if mount.origin.is_rule(RULE)]
     if not covered:
@@ -141,7 +140,7 @@ def show(plan: Plan) -> tuple[Section, ...]:
         members = [mount for mount in covered if mount.kind == kind]
         words = [word for one in members for word in (shorten_home(one.path, home), f"({one.origin.reason})")]
         lines += [(f"{RULE:<11} {label}", (*words, *note))] if members else []
-    names = [f"`{plain(shorten_home(mount.path, home))}`" for mount in covered]
+    names = named((shorten_home(mount.path, home) for mount in covered), MOST_TOLD)
     return (
         Section(
             title=FILES,
@@ -154,6 +153,6 @@ def show(plan: Plan) -> tuple[Section, ...]:
                     after=WRITABLE,
                 ),
             ),
-            told=(("Files with made-up values", TOLD + "".join(f"- {name}\n" for name in some(names, MOST_TOLD))),),
+            told=(("Files with made-up values", TOLD + "".join(f"- {name}\n" for name in names)),),
         ),
     )

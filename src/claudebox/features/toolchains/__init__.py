@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from claudebox.output.section import Section
 
 RULE = "toolchain"
-MOST_NAMED = 20
 TOLD = """
 From the user's home, read-only and on your PATH, at the user's versions: {}. You cannot add to them (`npm install -g`,
 `rustup toolchain install`): install into the project instead.
@@ -34,7 +33,7 @@ class Toolchains(Feature):
         return decide.decide(facts, draft)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
-        from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, plain
+        from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, named
 
         trees = [mount.path for mount in plan.mounts if mount.kind == RO and mount.origin.is_rule(RULE)]
         if not trees:
@@ -43,7 +42,7 @@ class Toolchains(Feature):
         return (
             Section(
                 rows=(Row("tools", names, "(read-only: your PATH has them)", after=READ_ONLY),),
-                named=tuple(trees),
-                told=((TOOLS, TOLD.format(", ".join(f"`{plain(name)}`" for name in names[:MOST_NAMED]))),),
+                mounts=tuple(trees),
+                told=((TOOLS, TOLD.format(", ".join(named(names)))),),
             ),
         )
