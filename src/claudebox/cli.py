@@ -6,6 +6,7 @@ import os
 import sys
 
 from claudebox.errors import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.features.table import SETTINGS
 from claudebox.output.terminal import show_problem
 from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
@@ -30,7 +31,7 @@ MODES = {
     "check": ("commands.check", "show_check"),
     "setup": ("commands.setup", "set_up"),
     "version": ("commands.check", "show_versions"),
-    "help": ("output.help", "show_help"),
+    "help": ("commands.show", "show_help"),
     "prove": ("commands.prove", "prove"),
     "uninstall": ("commands.kept", "uninstall"),
     "demo": ("commands.demo", "run_demo"),
@@ -58,7 +59,7 @@ def main() -> NoReturn:
 
 
 def run(words: list[str]) -> int:
-    request = parse(words)
+    request = parse(SETTINGS, words)
     module, function = MODES[request.mode]
     serve = getattr(__import__(f"claudebox.{module}", fromlist=("",)), function)
     status: int = serve(request)

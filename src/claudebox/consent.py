@@ -38,9 +38,8 @@ from claudebox.model import (
 from claudebox.output.terminal import ask, can_ask, errors_height, errors_style, say, says_yes
 from claudebox.paths import move, parents
 from claudebox.record import Record
+from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Value
 from claudebox.settings.gather import Layers, gather
-from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Value
 from claudebox.settings.words import Request
 from claudebox.state import Instance, memory
 from claudebox.state.memory import Form, Memory, path_note
@@ -51,6 +50,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
+
+    from claudebox.settings.table import Table
 
 # Each yes is a group of lines, with an empty line before and after it.
 FORM = Form(
@@ -264,17 +265,17 @@ def write_agreements(agreements: Sequence[Sequence[str]]) -> bytes:
 # The questions
 
 
-def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
+def ask_about_project(settings: Table, host: Host, request: Request, layers: Layers) -> Layers:
     """Ask whether the project gets what its file asks for. Without an answer, it gets nothing."""
     from claudebox.files import prepare
     from claudebox.plan import make_plan
-    from claudebox.settings.project_file import note_decision
+    from claudebox.settings.files import note_decision
 
     project = layers.project
     if project is None or request.yes or not can_ask():
         return layers
     try:
-        make_plan(host, request, gather(host, request, project.replace(granted=True)).settings)
+        make_plan(host, request, gather(settings, host, request, project.replace(granted=True)).settings)
     except Problem as problem:
         # Nobody can say yes to that, so it counts as a no until the file changes.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
@@ -282,14 +283,14 @@ def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
     say(wishes_text(project.wishes, errors_style()))
     granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
     prepare(note_decision(host, project.content_id, granted=granted))
-    return gather(host, request, project.replace(granted=granted))
+    return gather(settings, host, request, project.replace(granted=granted))
 
 
 def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
         words = [escape(_value_text(wish.value)), f"({escape(wish.value.origin.shown)})"]
-        lines += table_row(f"+ {BY_NAME[wish.name].key}", words, COLUMN, style)
+        lines += table_row(f"+ {wish.setting.key}", words, COLUMN, style)
     return "\n".join(lines) + "\n"
 
 

@@ -33,8 +33,8 @@ from claudebox.model import (
 )
 from claudebox.paths import is_inside, normalize
 from claudebox.record import Record
-from claudebox.settings.table import CLAUDE, OFF, ON
-from claudebox.settings.values import MountWish, Settings, Word
+from claudebox.settings import MountWish, Settings, Word
+from claudebox.settings.table import CLAUDE, CLAUDE_ARGS, OFF, ON, PROGRAM, REVIEW
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
 from claudebox.state.claude_settings import UsersSettings
@@ -130,12 +130,12 @@ class Facts(Record):
     @property
     def is_reviewed(self) -> bool:
         """Whether all that the box changes in the project is kept in a layer."""
-        return self.settings.review.text == ON
+        return self.settings[REVIEW].text == ON
 
     @property
     def has_layer(self) -> bool:
         """Whether some of it may be."""
-        return self.settings.review.text != OFF
+        return self.settings[REVIEW].text != OFF
 
     @property
     def doubts_layers(self) -> str:
@@ -145,7 +145,7 @@ class Facts(Record):
         """
         from claudebox.overlay.machine import find_doubt
 
-        if not self.settings.review.origin.is_default:
+        if not self.settings[REVIEW].origin.is_default:
             return ""
         return find_doubt(self.tree, self.ground) if self.state is not None else "the state cannot be used"
 
@@ -159,11 +159,11 @@ class Facts(Record):
     @property
     def words(self) -> tuple[Word, ...]:
         """The arguments for claude, each with its origin: first those from files, then those that were typed."""
-        return (*self.settings.claude_args, *(Word(word, TYPED) for word in self.request.claude))
+        return (*self.settings[CLAUDE_ARGS], *(Word(word, TYPED) for word in self.request.claude))
 
     @property
     def runs_claude(self) -> bool:
-        return self.starts_agent and self.settings.program.text == CLAUDE
+        return self.starts_agent and self.settings[PROGRAM].text == CLAUDE
 
     @property
     def starts_agent(self) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from claudebox.consent import ask_about_project, ask_to_start, find_news, note_agreement, recall
 from claudebox.errors import Problem
 from claudebox.facts import Facts
+from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
-from claudebox.launch import launch
 from claudebox.model import FROM_HOST, UNASKED, Launch, Plan, Question
 from claudebox.output.terminal import can_ask, say
 from claudebox.plan import decide, survey
+from claudebox.sandbox.launch import launch
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
 
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
 
 def start(request: Request) -> NoReturn:
     host = read_host()
-    layers = gather(host, request)
+    layers = gather(SETTINGS, host, request)
     if layers.project is not None and layers.project.is_undecided:
-        layers = ask_about_project(host, request, layers)
+        layers = ask_about_project(SETTINGS, host, request, layers)
     facts = survey(host, request, layers.settings)
     show_unseen(facts)
     plan = plan_until_known(facts)

@@ -15,8 +15,8 @@ from claudebox.overlay.changes import Baseline
 from claudebox.overlay.history import Carried
 from claudebox.overlay.landing import land, recover
 from claudebox.overlay.store import Layer
-from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
+from saying import parse
 from unit.overlay.world import World, make_world
 
 NOWHERE = Layer("3", "/nonexistent/3", "/home/alice/shop", "", Baseline(0, {}))

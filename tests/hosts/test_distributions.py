@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import quote
-from claudebox.launch.argv import Data, bwrap_operations, program_words
 from claudebox.model import Plan
+from claudebox.sandbox.argv import Data, bwrap_operations, program_words
 from golden import Golden, difference
 from hosts.machine import EVERYONE, PLAIN_PATH, TREES, Machine
 

@@ -22,19 +22,19 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # Each room, or file of the root, and what it must not know: whatever is above it in the house.
 ABOVE = {
-    "features": {"plan", "launch", "start", "consent", "commands", "cli"},
+    "features": {"plan", "start", "consent", "commands", "cli"},
     "output": {"plan", "process", "features", "start", "consent", "commands", "cli"},
     "consent": {"features", "start", "commands", "cli"},
-    "launch": {"plan", "start", "output", "consent", "commands", "cli", "settings"},
-    "overlay": {"plan", "launch", "start", "commands", "cli", "facts", "features"},
-    "settings": {"plan", "launch", "start", "explain", "cli", "features", "output", "facts", "process"},
-    "process": {"plan", "launch", "start", "cli", "features", "output", "facts", "settings", "servers"},
-    "state": {"plan", "launch", "start", "cli", "features", "output", "facts", "settings", "servers", "process"},
+    "sandbox": {"plan", "start", "output", "consent", "commands", "cli", "settings", "features"},
+    "overlay": {"plan", "sandbox", "start", "consent", "commands", "cli", "facts", "features"},
+    "settings": {"plan", "sandbox", "start", "commands", "cli", "features", "output", "facts", "process"},
+    "process": {"plan", "sandbox", "start", "cli", "features", "output", "facts", "settings", "servers"},
+    "state": {"plan", "sandbox", "start", "cli", "features", "output", "facts", "settings", "servers", "process"},
     "host": {
         "plan",
-        "launch",
+        "sandbox",
         "start",
-        "explain",
+        "commands",
         "cli",
         "features",
         "output",
@@ -206,7 +206,7 @@ def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 42, f"the stand-in for bwrap was not reached: {done.stderr}"
     loaded = dict(line.split() for line in done.stderr.splitlines())
-    assert "claudebox.launch" in loaded
+    assert "claudebox.sandbox.launch" in loaded
     ours = {name: use for name, use in loaded.items() if name.split(".")[0] == "claudebox"}
     assert loaded.keys() - ours.keys() - set(bare) <= OF_PYTHON
     unused = [name for name, use in ours.items() if use == "unused"]

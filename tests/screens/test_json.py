@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from claudebox.features.nix import Nix, packages_of
-from claudebox.launch.argv import Data, bwrap_operations, program_words
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -26,6 +25,7 @@ from claudebox.model import (
     Finding,
     Plan,
 )
+from claudebox.sandbox.argv import Data, bwrap_operations, program_words
 from golden import Golden
 from screens.boxes import SCREENS, debian
 from shapes import HEAD, Table, either, faults, maybe

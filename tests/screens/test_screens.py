@@ -14,14 +14,14 @@ from claudebox import cli, consent, start
 from claudebox.consent import find_news
 from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
+from claudebox.features.table import SETTINGS
 from claudebox.model import Finding, Plan
 from claudebox.output.audit import news_text
 from claudebox.output.help import whole_help
-from claudebox.settings.table import BY_OPTION
-from claudebox.settings.words import parse
 from claudebox.text import WIDTH, Style, escape, width
 from golden import Golden, difference
 from hosts.machine import Machine
+from saying import parse
 from screens.boxes import SCREENS, TOKEN, debian, flagged
 from shown import audit, audit_json, dry_run_json, first_screen, sandbox_md, shell_command
 
@@ -248,9 +248,9 @@ def test_help_is_exactly_this(golden: Golden, capfd: pytest.CaptureFixture[str],
 
 
 def test_whole_help_has_every_option() -> None:
-    rows = [line.split()[:2] for line in whole_help().splitlines() if line.startswith("  -")]
+    rows = [line.split()[:2] for line in whole_help(SETTINGS).splitlines() if line.startswith("  -")]
     shown = {word.rstrip(",") for row in rows for word in row if word.startswith("-")}
-    assert shown == set(BY_OPTION)
+    assert shown == set(SETTINGS.by_option)
 
 
 def test_every_golden_text_is_used(golden: Golden) -> None:

@@ -52,8 +52,8 @@ from claudebox.output.explanation import (
 )
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.record import Record
+from claudebox.settings import MountWish, Settings
 from claudebox.settings.types import LAST_PORT, is_variable_name
-from claudebox.settings.values import MountWish, Settings
 from claudebox.state.reach import reach_of
 from claudebox.text import some
 

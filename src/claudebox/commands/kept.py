@@ -26,7 +26,8 @@ from claudebox.output.terminal import output_style, says_yes, show
 from claudebox.overlay.bundle import REFS
 from claudebox.overlay.store import Layer, list_layers
 from claudebox.record import Record
-from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
+from claudebox.settings.table import COLLECT, DROP_CACHE, DROP_CACHES
+from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.state.reach import own_instance
 from claudebox.text import Style, beside, bytes_text, counted, escape

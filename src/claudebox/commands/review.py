@@ -7,9 +7,11 @@ import sys
 
 from claudebox.commands.kept import measure
 from claudebox.errors import Declined, Problem
+from claudebox.features.limits import CPU, MEMORY, PIDS
+from claudebox.features.nix import PACKAGES
+from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
-from claudebox.launch import launch
 from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
 from claudebox.output.as_json import dump
 from claudebox.output.terminal import ask, can_ask, output_style, page, say, says_yes, show
@@ -22,9 +24,10 @@ from claudebox.overlay.screen import counts, diff_lines, listing, summary
 from claudebox.overlay.store import Layer
 from claudebox.plan import make_plan
 from claudebox.record import Record
+from claudebox.sandbox.launch import launch
+from claudebox.settings import Word
 from claudebox.settings.gather import gather
-from claudebox.settings.table import ASK, NO_NETWORK, NONE, ON
-from claudebox.settings.values import Word
+from claudebox.settings.table import ASK, AUTH, ENV, HOST_PORTS, MOUNTS, NETWORK, NO_NETWORK, NONE, ON, PUBLISH, REVIEW
 from claudebox.settings.words import Request
 from claudebox.state import find_state
 from claudebox.text import escape
@@ -186,20 +189,10 @@ def make_bundle(place: Place, request: Request, number: str) -> int:
 
 
 def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
-    settings = gather(host, request).settings
-    plain = settings.replace(
-        mounts=(),
-        env=(),
-        publish=(),
-        host_ports=(),
-        packages=(),
-        memory=None,
-        pids=None,
-        cpu=None,
-        auth=Word(NONE, PACKS),
-        network=Word(NO_NETWORK, PACKS),
-        review=Word(ON, PACKS),
-    )
+    settings = gather(SETTINGS, host, request).settings
+    plain = settings.without(MOUNTS, ENV, PUBLISH, HOST_PORTS, PACKAGES, MEMORY, PIDS, CPU)
+    for setting, text in ((AUTH, NONE), (NETWORK, NO_NETWORK), (REVIEW, ON)):
+        plain = plain.having(setting, Word(text, PACKS))
     plan = make_plan(host, Request(yes=True, run=("/bin/sh", "-c", SCRIPT)), plain)
     assert plan.review is not None
     out = Mount(RW, OUT, PACKS, source=layer.out)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from claudebox.commands.explain import explain
 from claudebox.errors import NOT_FOUND, Problem
-from claudebox.features.table import FEATURES
+from claudebox.features.table import FEATURES, SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.output.as_json import audit_json, dry_run_json, dump
 from claudebox.output.audit import audit
 from claudebox.output.explanation import explanation_json, explanation_text
+from claudebox.output.help import short_help, whole_help
 from claudebox.output.shell import shell_command
 from claudebox.output.terminal import output_style, say, show
 from claudebox.plan import make_plan, sections_of
+from claudebox.settings import Settings
+from claudebox.settings.files import Profile, list_profiles
 from claudebox.settings.gather import gather
-from claudebox.settings.profiles import list_profiles
-from claudebox.settings.values import Profile, Settings
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN
 from claudebox.text import Style, escape, table_row
@@ -42,6 +43,11 @@ def show_dry_run(request: Request) -> int:
     return 0
 
 
+def show_help(request: Request) -> int:
+    show(whole_help(SETTINGS) if request.said else short_help(SETTINGS))
+    return 0
+
+
 def show_explanation(request: Request) -> int:
     host, settings, plan = _plan_to_explain(request)
     thing = dict(request.said)["explain"]
@@ -65,12 +71,12 @@ def _plan_to_explain(request: Request) -> tuple[Host, Settings, Plan]:
 def _plan(request: Request) -> tuple[Host, Settings, Plan]:
     """Plan a box that is only shown: nobody is asked anything, and what is not known yet stays unknown."""
     host = read_host()
-    settings = gather(host, request).settings
+    settings = gather(SETTINGS, host, request).settings
     return host, settings, make_plan(host, request, settings)
 
 
 def show_profiles(request: Request) -> int:
-    profiles = list_profiles(read_host())
+    profiles = list_profiles(SETTINGS, read_host())
     listed = [{"name": one.name, "description": one.description, "file": one.file} for one in profiles]
     show(dump({"profiles": listed}) if request.json else profiles_text(profiles, output_style()))
     return 0

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
     from claudebox.output.section import Section
     from claudebox.process.companion import Companion
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
+    from claudebox.settings.table import Setting
 
 
 class Feature:
     """One thing that a box can have. A feature overrides the methods that it needs."""
+
+    settings: tuple[Setting[object], ...] = ()  # what the user can say about it, and nothing else asks for
 
     def applies(self, facts: Facts) -> bool:
         """Whether it has something to decide for this box. One that does not apply costs nothing."""
@@ -41,15 +44,7 @@ class Feature:
         """Ask a program of the host what `plan.unknown` says, for the next plan."""
         return facts
 
-    # What it says when no box is started.
-
-    def explain(self, question: Question) -> list[Answer]:
-        """What it knows of what is asked."""
-        return []
-
-    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
-        """Look at what it needs of this machine."""
-        return []
+    # What is shown of it.
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         """What people, programs and the agent are told of it, and what JSON says if the box has none of it."""
@@ -60,6 +55,16 @@ class Feature:
 
         Raises a Problem if it cannot have anything like it."""
         return settings
+
+    # What it says when no box is started.
+
+    def explain(self, question: Question) -> list[Answer]:
+        """What it knows of what is asked."""
+        return []
+
+    def check(self, host: Host, settings: Settings) -> list[CheckRow]:
+        """Look at what it needs of this machine."""
+        return []
 
     # What happens besides bwrap. A Step of the plan names the feature and the moment.
 

@@ -8,9 +8,9 @@ from typing import Any
 from claudebox import __version__
 from claudebox.host.programs import called_pasta
 from claudebox.host.secrets import secret_value
-from claudebox.launch.argv import Data, bwrap_operations, program_words
 from claudebox.model import FILE, Mount, Plan
 from claudebox.output.section import Section, fields
+from claudebox.sandbox.argv import Data, bwrap_operations, program_words
 
 SCHEMA = 2  # goes up when a field changes its meaning or goes
 

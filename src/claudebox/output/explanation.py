@@ -10,8 +10,8 @@ from claudebox.host import Host
 from claudebox.model import Origin, Plan
 from claudebox.output.as_json import dump
 from claudebox.record import Record
+from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
-from claudebox.settings.values import Settings
 from claudebox.text import BOLD, DIM, Style, escape, fill
 
 TYPE_CHECKING = False

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.output.terminal import show
-from claudebox.settings.table import BY_KEY, GROUPS, SETTINGS, Setting
-from claudebox.settings.words import Request
+from claudebox.settings.table import GROUPS, Setting, Table
 from claudebox.text import fill
 
 COLUMN = 30
@@ -63,24 +61,19 @@ EXIT_STATUSES = (
 )
 
 
-def show_help(request: Request) -> int:
-    show(whole_help() if request.said else short_help())
-    return 0
-
-
-def short_help() -> str:
+def short_help(settings: Table) -> str:
     """The options that are used daily."""
-    return USAGE + SHORT.format(options=_groups([one for one in SETTINGS if one.is_daily], is_short=True))
+    return USAGE + SHORT.format(options=_groups([one for one in settings if one.is_daily], is_short=True))
 
 
-def whole_help() -> str:
+def whole_help(settings: Table) -> str:
     """Everything there is."""
-    variables = [f"{setting.variable}," for setting in SETTINGS if setting.variable]
-    keys = [f"{key}," for key in BY_KEY]
+    variables = [f"{variable}," for variable in settings.by_variable]
+    keys = [f"{key}," for key in settings.by_key]
     width = max(len(path) for path, _ in FILES)
     statuses = "; ".join(f"{status} {meaning}" for status, meaning in EXIT_STATUSES[1:])
     return USAGE + WHOLE.format(
-        options=_groups([one for one in SETTINGS if not one.in_files_only], is_short=False),
+        options=_groups([one for one in settings if not one.in_files_only], is_short=False),
         variables=_lines([*variables, "NO_COLOR"]),
         files="\n".join(f"  {path:<{width}}  {meaning}" for path, meaning in FILES),
         keys=_lines([*keys[:-1], keys[-1].rstrip(",")]),
@@ -88,7 +81,7 @@ def whole_help() -> str:
     )
 
 
-def _groups(settings: list[Setting], *, is_short: bool) -> str:
+def _groups(settings: list[Setting[object]], *, is_short: bool) -> str:
     """The options below what they are about."""
     rows = {group: [_row(one, is_short=is_short) for one in settings if one.group == group] for group in GROUPS}
     return ("" if is_short else "\n").join(f"{group}:\n{''.join(found)}" for group, found in rows.items() if found)
@@ -98,7 +91,7 @@ def _lines(words: list[str]) -> str:
     return "\n".join(f"  {line}" for line in fill(words, INDENT))
 
 
-def _row(setting: Setting, *, is_short: bool) -> str:
+def _row(setting: Setting[object], *, is_short: bool) -> str:
     column = COLUMN_OF_SHORT if is_short else COLUMN
     names = f"{setting.short}, {setting.option}" if setting.short else setting.option
     left = f"  {names} {setting.metavar}".rstrip()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from claudebox.errors import quote
 from claudebox.host.programs import called_pasta
 from claudebox.host.secrets import secret_value
-from claudebox.launch.argv import Data, Operation, bwrap_operations, program_words
 from claudebox.model import EnvVar, Plan, Preparation, Uplink
 from claudebox.output.section import Section
+from claudebox.sandbox.argv import Data, Operation, bwrap_operations, program_words
 from claudebox.text import escape
 
 FIRST_DESCRIPTOR = 3

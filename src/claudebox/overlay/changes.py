@@ -276,11 +276,8 @@ class _Reader:
         self.tasted += 1
         if not pair.new.st_size or self.tasted > MOST_TASTED:
             return False
-        descriptor = files.open_hidden_file(pair.upper, pair.name)
-        try:
+        with files.Open(files.open_hidden_file(pair.upper, pair.name)) as descriptor:
             return b"\0" in os.read(descriptor, TASTE)
-        finally:
-            os.close(descriptor)
 
 
 def permissions(status: os.stat_result) -> int:
@@ -357,11 +354,8 @@ def read_in_project(root: int, path: str) -> bytes | None:
     """The beginning of a file; None if it is none, or cannot be read."""
     above, _, name = path.rpartition("/")
     try:
-        parent = files.open_below(root, above)
-        try:
+        with files.Open(files.open_below(root, above)) as parent:
             return _content(parent, name)
-        finally:
-            os.close(parent)
     except OSError:
         return None
 

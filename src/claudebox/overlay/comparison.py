@@ -19,25 +19,9 @@ from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
 from claudebox.host.tree import Tree
 from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace
-from claudebox.overlay import git
+from claudebox.overlay import git, places
 from claudebox.overlay.git import CONFIG, DETOUR, INCLUDED, git_directories
 from claudebox.overlay.judge import configured, leaving, pointed
-from claudebox.overlay.places import (
-    LINKS,
-    MANIFEST,
-    MODULE,
-    NOT_ENTERED,
-    NOT_GITS,
-    NOT_LISTED,
-    PRIVILEGES,
-    UNDER_WAY,
-    find_manifests,
-    find_modules,
-    find_places,
-    judged,
-    own_settings,
-    says_module,
-)
 from claudebox.overlay.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
@@ -90,12 +74,14 @@ class Picture(Record):
         What the older box has made meanwhile is new to both.
         """
 
-        def is_unknown(path: str) -> bool:
-            return not any(is_inside(path, root) for root in self.roots)
+        def is_newers(path: str, one: Trace) -> bool:
+            # What stands for many files has a key of its process.
+            return one.mode == REST or not any(is_inside(path, root) for root in self.roots)
 
+        files = {path: one for path, one in self.files.items() if one.mode != REST}
         return Picture(
             tuple(dict.fromkeys((*self.roots, *newer.roots))),
-            {**{path: one for path, one in newer.files.items() if is_unknown(path) or one.mode == REST}, **self.files},
+            files | {path: one for path, one in newer.files.items() if is_newers(path, one)},
             min(self.since, newer.since),
             tuple(dict.fromkeys((*self.watched, *newer.watched))),
             newer.repositories | self.repositories,
@@ -107,17 +93,17 @@ class Picture(Record):
 
 def take_picture(tree: Tree, guard: Guard) -> Picture:
     since = time.time_ns() - COARSEST_CLOCK
-    places = known_places(guard)
-    files = _fingerprint(tree, places)
-    hooks = [one.path for one in places if one.reason == git.HOOKS]
-    managers = [one.path for one in places if one.group == COMMIT]
+    known = known_places(guard)
+    files = _fingerprint(tree, known)
+    hooks = [one.path for one in known if one.reason == git.HOOKS]
+    managers = [one.path for one in known if one.group == COMMIT]
     active = [path for path in files if any(is_inside(path, one) for one in hooks)]
     managed = [path for path in files if any(is_inside(path, one) for one in managers)]
-    configs = [*guard.git_configs, *(one.path for one in places if one.reason in (CONFIG, INCLUDED))]
+    configs = [*guard.git_configs, *(one.path for one in known if one.reason in (CONFIG, INCLUDED))]
     texts = [files[path].content or b"" for path in (*active, *managed)]
-    runs_modules = any(map(says_module, (*texts, *(tree.read(path) or b"" for path in configs))))
-    git_dirs = git_directories(places)
-    roots = [posixpath.dirname(one.path) for one in places if posixpath.basename(one.path) == DOT_GIT]
+    runs_modules = any(map(places.says_module, (*texts, *(tree.read(path) or b"" for path in configs))))
+    git_dirs = git_directories(known)
+    roots = [posixpath.dirname(one.path) for one in known if posixpath.basename(one.path) == DOT_GIT]
     roots += [posixpath.dirname(one) for one in git_dirs if posixpath.basename(one) == DOT_GIT]
     whole = {git_dir: root for root in (*guard.roots, *roots) if (git_dir := _repository(tree, root))}
     hooked = {
@@ -125,20 +111,20 @@ def take_picture(tree: Tree, guard: Guard) -> Picture:
         for git_dir, root in whole.items()
     }
     hooked[guard.roots[0]] = bool(active)
-    watched = tuple(one for root, has in hooked.items() for one in find_manifests(tree, root, has_hooks=has))
-    modules = {root: frozenset(find_modules(tree, root)) for root in hooked if runs_modules}
+    watched = tuple(one for root, has in hooked.items() for one in places.find_manifests(tree, root, has_hooks=has))
+    modules = {root: frozenset(places.find_modules(tree, root)) for root in hooked if runs_modules}
     refs, indexes = read_all_refs(tree, git_dirs), _read_indexes(tree, whole)
-    known = {**_fingerprint(tree, watched), **files}
-    return Picture(guard.roots, known, since, watched, whole, refs, indexes, modules)
+    files = {**_fingerprint(tree, watched), **files}
+    return Picture(guard.roots, files, since, watched, whole, refs, indexes, modules)
 
 
 def known_places(guard: Guard) -> tuple[Guarded, ...]:
     return (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
 
 
-def _fingerprint(tree: Tree, places: Iterable[Guarded]) -> dict[str, Trace]:
-    wanted = (place.path for place in places if place.group != UNSEEN)
-    return Fingerprint(tree, walk.SKIPPED, NOT_ENTERED).take(wanted)
+def _fingerprint(tree: Tree, looked_at: Iterable[Guarded]) -> dict[str, Trace]:
+    wanted = (place.path for place in looked_at if place.group != UNSEEN)
+    return Fingerprint(tree, walk.SKIPPED, places.NOT_ENTERED).take(wanted)
 
 
 def _repository(tree: Tree, root: str) -> str:
@@ -179,7 +165,7 @@ class Comparison:
         self.tree, self.guard, self.before = tree, guard, before
         self.known = {one.path for one in known_places(guard)}
         self.opened = [one.path for one in guard.opened if one.group != GIT]
-        found = find_places(
+        found = places.find_places(
             tree, guard.roots, self._walk(), git.Account(home, guard.git_configs), guard.ways, since=before.since
         )
         self.detours = found.detours
@@ -214,7 +200,7 @@ class Comparison:
         for one in (*self._of_repositories(), *self._strange(), *self._unseen()):
             found.setdefault(one.path, one)
         for place in self.places:
-            is_judged = place.group == UNSEEN or place.reason in (NOT_GITS, DETOUR)
+            is_judged = place.group == UNSEEN or place.reason in (places.NOT_GITS, DETOUR)
             for path in self._files_of(place.path) if not is_judged else ():
                 for one in self._judged(place, path) if path not in found else ():
                     details = found[one.path].details if one.path in found else ()
@@ -236,8 +222,8 @@ class Comparison:
                 yield Leftover(GONE, f"{root}/{DOT_GIT}", BROKEN, is_gits=True, mend=RESTORE)
             yield from self._hidden(git_dir, root, indexes[git_dir])
         for root, modules in self.before.modules.items():
-            for path in find_modules(self.tree, root) - modules:
-                yield Leftover(NEW, path, MODULE, is_gits=True)
+            for path in places.find_modules(self.tree, root) - modules:
+                yield Leftover(NEW, path, places.MODULE, is_gits=True)
         for git_dir, refs in read_all_refs(self.tree, git_directories(self.places)).items():
             old = self.before.refs.get(git_dir)
             moved = refs.tips.items() - (old.tips.items() if old is not None else set()) if refs != old else set()
@@ -262,9 +248,9 @@ class Comparison:
         known, git_dirs = (set(git_directories(one)) for one in (known_places(self.guard), self.places))
         for entry in self.detours:
             if entry.kind in (walk.UNREAD, walk.BEYOND):
-                yield Leftover(NEW, entry.path, NOT_LISTED, is_gits=True)
+                yield Leftover(NEW, entry.path, places.NOT_LISTED, is_gits=True)
                 continue
-            reason = NOT_GITS if entry.kind == STRANGE else DETOUR
+            reason = places.NOT_GITS if entry.kind == STRANGE else DETOUR
             if entry.name == RERERE and entry.path in self.known:
                 continue
             git_dir = next((one for one in (entry.path, *parents(entry.path)) if one in git_dirs), "")
@@ -286,7 +272,7 @@ class Comparison:
         return is_older or (entry.kind == STRANGE and DOT_GIT not in git_dir.split("/"))
 
     def _unseen(self) -> Iterator[Leftover]:
-        own = own_settings(self.guard.roots[0]).path
+        own = places.own_settings(self.guard.roots[0]).path
         if self.tree.is_plain_directory(own):
             yield Leftover(NEW, own, IN_THE_WAY)  # no box starts where there was one before
         for place in self.places:
@@ -309,9 +295,9 @@ class Comparison:
             return
         if old is None and (self._was_unseen(place, path) or self._is_copy(place, path, new)):
             return
-        reason, is_grave, is_gits = place.reason, place.reason != MANIFEST, place.group == GIT
+        reason, is_grave, is_gits = place.reason, place.reason != places.MANIFEST, place.group == GIT
         if place.group in BY_NAME and is_grave:
-            why = judged(place.path if new.mode == REST else path, self.guard.roots)
+            why = places.judged(place.path if new.mode == REST else path, self.guard.roots)
             if why is None or why.text == OBEYED:  # a file of git, which is a place of its own
                 return
             reason, is_grave = why.text, why.is_grave
@@ -320,10 +306,10 @@ class Comparison:
             return
         if repository := self._new_repository(path) if is_gits else "":
             yield Leftover(NEW, repository, NESTED, details or (posixpath.relpath(path, repository),), is_gits=True)
-        elif reason == UNDER_WAY:
+        elif reason == places.UNDER_WAY:
             yield Leftover(NEW, place.path, reason, is_gits=True)
         else:
-            is_asked = place.group not in (GIT, PRIVILEGES) and any(is_inside(path, one) for one in self.opened)
+            is_asked = place.group not in (GIT, places.PRIVILEGES) and any(is_inside(path, one) for one in self.opened)
             one = Leftover(NEW if old is None else CHANGED, path, reason, details, old=old, new=new)
             yield one.replace(is_grave=is_grave and not is_asked, is_gits=is_gits)
 
@@ -354,7 +340,7 @@ class Comparison:
         """What matters about the change; None if nothing does."""
         if new.mode == REST:
             return ("there are more files than were looked at",)
-        if place.group == LINKS:
+        if place.group == places.LINKS:
             return leaving(self.tree, self.guard.roots, path, new)
         if stat.S_ISLNK(new.mode):
             return _target(new)

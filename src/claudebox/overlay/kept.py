@@ -257,8 +257,5 @@ def note_introduced(reports: str, entries: Set[bytes], *, is_whole: bool) -> Non
     if new:
         files.make_private(os.path.dirname(_place(reports)))
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(_place(reports), flags, files.PRIVATE_FILE)
-        try:
+        with files.Open(os.open(_place(reports), flags, files.PRIVATE_FILE)) as descriptor:
             files.write_all(descriptor, b"".join(line + b"\0" for line in sorted(new)))
-        finally:
-            os.close(descriptor)

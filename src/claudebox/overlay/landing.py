@@ -125,11 +125,8 @@ class Stage(Record):
 
 def _make_stage(layer: Layer, project: int) -> Stage:
     """Make it in the state, where no agent can write, or in the project if that is on another file system."""
-    state = os.open(layer.directory, files.DIRECTORY)
-    try:
+    with files.Open(os.open(layer.directory, files.DIRECTORY)) as state:
         is_near = files.mount_number(state) == files.mount_number(project)
-    finally:
-        os.close(state)
     path = f"{layer.directory}/stage" if is_near else f"{layer.project}/{STAGE_IN_PROJECT}-{os.urandom(6).hex()}"
     write_journal(layer, STAGING, path, [])
     if is_near:
@@ -178,23 +175,17 @@ class _Maker:
 
     def _copy(self, here: int, name: str, change: Change) -> Seen:
         parent, _, last = change.path.rpartition("/")
-        source = files.open_hidden_file(self.upper.open(parent), last)
-        try:
-            target = os.open(name, files.NEW_FILE, 0o600, dir_fd=here)
-            try:
-                files.copy_content(source, target, change.size)
-                status = os.fstat(source)
-                if not change.is_still(status):
-                    raise OSError(STALE, "it was changed in the layer a moment ago")
-                if change.old is not None and stat.S_ISREG(change.old.mode):
-                    self._inherit(parent, last, target)
-                os.fchmod(target, change.mode)
-                os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-                return seen(os.fstat(target))
-            finally:
-                os.close(target)
-        finally:
-            os.close(source)
+        hidden = files.Open(files.open_hidden_file(self.upper.open(parent), last))
+        with hidden as source, files.Open(os.open(name, files.NEW_FILE, 0o600, dir_fd=here)) as target:
+            files.copy_content(source, target, change.size)
+            status = os.fstat(source)
+            if not change.is_still(status):
+                raise OSError(STALE, "it was changed in the layer a moment ago")
+            if change.old is not None and stat.S_ISREG(change.old.mode):
+                self._inherit(parent, last, target)
+            os.fchmod(target, change.mode)
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+            return seen(os.fstat(target))
 
     def _inherit(self, parent: str, name: str, target: int) -> None:
         """Give the new file the owner and the attributes of the old one, as far as that is possible."""
@@ -280,11 +271,8 @@ class _Mover:
 
     def _set_mode(self, parent: int, name: str, mode: int) -> None:
         """Give a directory its mode, but let us write in it until everything has landed."""
-        here = os.open(name, files.DIRECTORY, dir_fd=parent)
-        try:
+        with files.Open(os.open(name, files.DIRECTORY, dir_fd=parent)) as here:
             os.fchmod(here, mode | files.PRIVATE)
-        finally:
-            os.close(here)
 
 
 def _meanwhile() -> OSError:
@@ -343,14 +331,11 @@ def _recover(layer: Layer) -> Layer:
         return layer
     if journal.is_done:
         return finish(layer, journal, {}, {})
-    project = files.open_directory(layer.project)
-    try:
+    with files.Open(files.open_directory(layer.project)) as project:
         if journal.has_landed_some:
             layer = _go_back(layer, project, journal.stage, journal.operations)
             write_journal(layer, STAGING, journal.stage, [])
         _remove_stage(layer, project, journal.stage)
-    finally:
-        os.close(project)
     os.unlink(journal.file)
     return layer
 
@@ -361,13 +346,10 @@ def finish(layer: Layer, journal: Journal, landed: Known, around: dict[str, int]
     `landed` is what is known already of files: inode and time of the last change. `around` has the inodes of the
     directories in which something has landed, if nobody else had touched them.
     """
-    project = files.open_directory(layer.project)
-    try:
+    with files.Open(files.open_directory(layer.project)) as project:
         layer = _remember(layer, project, journal.operations, landed, around)
         _empty(layer, journal.operations)
         _remove_stage(layer, project, journal.stage)
-    finally:
-        os.close(project)
     os.unlink(journal.file)
     return layer
 
@@ -379,11 +361,8 @@ def _around_stage(layer: Layer, project: int, stage: str) -> int:
 
 
 def _remove_stage(layer: Layer, project: int, stage: str) -> None:
-    here = _around_stage(layer, project, stage)
-    try:
+    with files.Open(_around_stage(layer, project, stage)) as here:
         files.remove_tree(here, os.path.basename(stage), is_ours=True)  # in the project, the name is random
-    finally:
-        os.close(here)
 
 
 def _go_back(layer: Layer, project: int, stage_path: str, operations: tuple[Operation, ...]) -> Layer:
@@ -464,11 +443,8 @@ def _is_still_ours(parent: int, name: str, found: os.stat_result, staged: Seen) 
     """Whether it is what has landed, as it landed. If not, somebody has worked on it since, and it stays."""
     if not stat.S_ISDIR(found.st_mode) or found.st_ino != staged.inode:
         return staged.is_same(found)
-    here = os.open(name, files.DIRECTORY, dir_fd=parent)
-    try:
+    with files.Open(os.open(name, files.DIRECTORY, dir_fd=parent)) as here:
         return not os.listdir(here)  # what has landed in it was put back before
-    finally:
-        os.close(here)
 
 
 def _put_together(parent: int, last: str, stage: int, name: str, staged: Seen) -> bool:
@@ -507,17 +483,17 @@ def _remember(
     """Note what is on the host now, so that it is not taken for something that somebody else has changed."""
     known = layer.baseline.known | landed
     directories = files.Directories(project)
-    changes = {one.change.path: one.change for one in reversed(operations) if one.change.path not in landed}
-    for place in (*changes, *around):
+    noted = {one.change.path: one.change for one in reversed(operations) if one.change.path not in landed}
+    for place in (*noted, *around):
         path, _, last = place.rpartition("/")
         try:
             parent = directories.open(path)
-            if place in changes and changes[place].kind in (ADDED, MODE) and changes[place].what == DIRECTORY:
-                files.change_mode(parent, last, changes[place].mode)
+            if place in noted and noted[place].kind in (ADDED, MODE) and noted[place].what == DIRECTORY:
+                files.change_mode(parent, last, noted[place].mode)
             found = files.lstat(parent, last)
         except OSError:
             continue
-        if found is not None and (place in changes or found.st_ino == around[place]):
+        if found is not None and (place in noted or found.st_ino == around[place]):
             known[place] = (found.st_ino, found.st_ctime_ns)
     directories.close()
     return _note_known(layer, known)

@@ -37,7 +37,7 @@ from claudebox.overlay.table import (
 from claudebox.overlay.ways import find_shadowing, find_ways
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings import PROJECT_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -76,24 +76,23 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -
         leftovers = find_leftovers(plan, before)
         strange = [one for one in leftovers if one.is_strange]
         told = _take_away(plan, strange) if strange else ""
-        commits = _find_carried(plan, before)
-        if leftovers or commits:
-            from claudebox.overlay import history, screen
+        carried = _find_carried(plan, before)
+        if not leftovers and not carried:
+            return True
+        from claudebox.overlay import history, screen
 
-            view, commits = _view(plan), commits or history.Carried()
-            plain = view.replace(style=view.style.replace(colour=False))
-            everything = plain.whole(leftovers, commits)
-            has_looked = kept.keep_report(plan.state, heading + plain.all_rows(leftovers, commits, told), everything)
-        else:
-            has_looked = True
+        view, commits = _view(plan), carried or history.Carried()
+        plain = view.replace(style=view.style.replace(colour=False))
+        kept_text = heading + plain.all_rows(leftovers, commits, told)
+        has_looked = kept.keep_report(plan.state, kept_text, plain.whole(leftovers, commits))
         # All of it is done and kept before anything is said: perhaps nobody listens.
-        if commits is not None and (leftovers or commits):
-            listed = screen.rows([one for one in leftovers if not one.is_strange])
-            is_asked = asking is not None and bool(listed)
-            hint = screen.CHOICE if is_asked else (screen.UNDO if listed else "") + kept.AGAIN
-            say(heading + view.all_rows(leftovers, commits, told) + (hint if plan.state is not None else ""))
-            kept.note_seen(plan.state)
-            _ask(plan, listed, asking, view) if asking is not None and listed else None
+        listed = screen.rows([one for one in leftovers if not one.is_strange])
+        is_asked = asking is not None and bool(listed)
+        hint = screen.CHOICE if is_asked else (screen.UNDO if listed else "") + kept.AGAIN
+        say(heading + view.all_rows(leftovers, commits, told) + (hint if plan.state is not None else ""))
+        kept.note_seen(plan.state)
+        if asking is not None and listed:
+            _ask(plan, listed, asking, view)
     except KeyboardInterrupt:
         # An agent can make the look last long.
         say("\n" if has_looked else f"\n{INTERRUPTED}\n")

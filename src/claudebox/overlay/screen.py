@@ -335,15 +335,14 @@ def listing(changes: Sequence[Change], style: Style) -> str:
 
 def diff_lines(layer: Layer, changes: Iterable[Change], style: Style) -> Iterator[str]:
     """The difference that these changes make, line by line."""
-    upper, lower = os.open(layer.upper, files.DIRECTORY), files.open_directory(layer.project)
-    try:
+    with (
+        files.Open(os.open(layer.upper, files.DIRECTORY)) as upper,
+        files.Open(files.open_directory(layer.project)) as lower,
+    ):
         for one in changes:
             old = read_in_project(lower, one.path) if one.old is not None and one.what != DIRECTORY else None
             is_new = one.kind in (ADDED, CHANGED) and one.what == FILE
             yield from diff(one, old, read_in_layer(upper, one) if is_new else None, style)
-    finally:
-        os.close(upper)
-        os.close(lower)
 
 
 def diff(change: Change, old: bytes | None, new: bytes | None, style: Style) -> Iterator[str]:

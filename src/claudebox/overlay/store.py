@@ -317,11 +317,8 @@ def write_out(layer: Layer) -> None:
     Who has a file mapped, in another box, changes it without a trace in its times until it is written out; then again
     each change is marked. Without that, what lands might not be what was shown.
     """
-    descriptor = os.open(layer.upper, files.DIRECTORY)
-    try:
+    with files.Open(os.open(layer.upper, files.DIRECTORY)) as descriptor:
         c_call("syncfs", descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def lock(layer: Layer) -> int:
@@ -345,14 +342,11 @@ def discard(layer: Layer) -> None:
         )
     place, name = os.path.split(layer.directory)
     try:
-        here = os.open(place, files.DIRECTORY)
-        try:
+        with files.Open(os.open(place, files.DIRECTORY)) as here:
             # First its name goes, in one step: half a layer is none.
             gone = f".gone-{name}"
             files.remove_tree(here, gone, is_ours=True)
             os.rename(name, gone, src_dir_fd=here, dst_dir_fd=here)
             files.remove_tree(here, gone, is_ours=True)
-        finally:
-            os.close(here)
     except OSError as error:
         raise Problem(f"{layer.directory} cannot be removed: {error.strerror}", f"rm -r {layer.directory}") from None

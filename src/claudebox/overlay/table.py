@@ -12,7 +12,7 @@ from __future__ import annotations
 from claudebox.host.walk import SKIPPED, NameFilter
 from claudebox.paths import is_inside
 from claudebox.record import Record
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings import PROJECT_FILE
 
 GIT, SHELL, EDITOR, AGENT, COMMIT, CI = "git", "shell", "editor", "agents", "commit", "CI"
 UNSEEN, TOOLS = "unseen", "tools"  # what could not be looked at; what is named and not held

@@ -6,6 +6,10 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.variables import JUDGED, LEADING
 from claudebox.model import Plan
+from claudebox.settings.table import ENV, SHOWN, Setting
+from claudebox.settings.types import List, VariableName
+
+DROP_ENV = Setting("drop_env", SHOWN, "keep a variable out", List(VariableName()), tightens=True)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +21,7 @@ class Routes(Feature):
     """Variables that say where requests go or whom to believe, or hold a credential that has to be judged."""
 
     def applies(self, facts: Facts) -> bool:
-        users, names = facts.users, (*facts.host.environ, *(wish.name for wish in facts.settings.env))
+        users, names = facts.users, (*facts.host.environ, *(wish.name for wish in facts.settings[ENV]))
         return bool(users.leading or users.foreign or users.holds) or not (JUDGED | LEADING).isdisjoint(names)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
@@ -29,15 +33,12 @@ class Routes(Feature):
 class Environment(Feature):
     """All other variables."""
 
+    settings = (DROP_ENV,)
+
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.environment import decide
 
         return decide.decide(facts, draft)
-
-    def explain(self, question: Question) -> list[Answer]:
-        from claudebox.features.environment import diagnosis
-
-        return diagnosis.explain(question)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Section
@@ -46,3 +47,8 @@ class Environment(Feature):
         names = ", ".join(f"`{variable.name}`" for variable in users) or "none"
         text = f"Of the user's variables you have: {names}. All others stayed outside.\n"
         return (Section(told=(("Environment", text),)),)
+
+    def explain(self, question: Question) -> list[Answer]:
+        from claudebox.features.environment import diagnosis
+
+        return diagnosis.explain(question)

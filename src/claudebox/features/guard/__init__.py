@@ -38,9 +38,9 @@ class Report(Feature):
         return Contribution(steps=tuple(Step(moment, self) for moment in moments))
 
     def made(self, launch: Launch, root: str) -> Deed:
-        from claudebox.overlay import vanished
+        from claudebox.overlay import lost_files
 
-        return vanished.watch_home(launch, root)
+        return lost_files.watch_home(launch, root)
 
     def after(self, launch: Launch) -> Deed:
         from claudebox.overlay import report

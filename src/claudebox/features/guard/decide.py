@@ -24,7 +24,7 @@ from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, fi
 from claudebox.overlay.table import CLAUDES, DOT_GIT, GIT, UNSEEN, WANTED, WHOLE, WORKTREES, held_rows
 from claudebox.overlay.ways import WAYS, find_ways
 from claudebox.paths import absolute, is_below, is_inside, move, parents, within
-from claudebox.settings.table import GUARDED
+from claudebox.settings.table import GUARDED, HIDES, REVIEW, WRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
     others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
     entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
-    opened = openings(facts.settings.writable, project, facts.host.person.home)
+    opened = openings(facts.settings[WRITABLE], project, facts.host.person.home)
     outside = [facts.repository.outside] if facts.repository.outside else []
     roots = tuple(dict.fromkeys((project, *others, *outside)))
     # A project that is a layer is as it was when the box has ended: there is nothing to look for.
@@ -65,7 +65,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         roots=reached,
         hidden=frozenset(
             absolute(hide.text, project, facts.host.person.home)
-            for hide in facts.settings.hide
+            for hide in facts.settings[HIDES]
             if not hide.origin.is_projects
         ),
         git_configs=account.configs,
@@ -125,7 +125,7 @@ def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opene
 
 def hold_whole(facts: Facts, guard: Guard, opened: list[Opening]) -> Guard:
     """The guard with whole directories, if this box has layers for them; else with the reason why it has none."""
-    if facts.settings.review.text != GUARDED:
+    if facts.settings[REVIEW].text != GUARDED:
         return guard
     gits = [entry.path for entry in facts.entries if entry.name == DOT_GIT]
     whole = [

@@ -6,7 +6,7 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch, Login, Plan
 from claudebox.paths import shorten_home
-from claudebox.settings.table import PASSTHROUGH
+from claudebox.settings.table import AUTH, PASSTHROUGH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class LoginFeature(Feature):
     def applies(self, facts: Facts) -> bool:
-        return facts.install is not None and facts.settings.auth.text == PASSTHROUGH
+        return facts.install is not None and facts.settings[AUTH].text == PASSTHROUGH
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.login import decide

@@ -7,7 +7,21 @@ from claudebox.features import Feature
 from claudebox.host.system import NIX_STORE
 from claudebox.model import Origin, Plan
 from claudebox.record import Record
-from claudebox.settings.table import AUTO, OFF
+from claudebox.settings.table import HIDES, OFF, SHOWN, Setting
+from claudebox.settings.types import Choice, List, Text
+
+AUTO, DAEMON, PRIVATE, STORE = "auto", "daemon", "private", "store"
+NIX = Setting(
+    *("nix", SHOWN, "Nix in the box: auto (default), daemon, private, store or off"),
+    Choice(DAEMON, AUTO, PRIVATE, STORE, OFF, default=AUTO),
+    variable="CLAUDEBOX_NIX",
+)
+PACKAGES = Setting(
+    *("package", SHOWN, "put this Nix package on PATH: a name in nixpkgs, or a flake reference"),
+    List(Text()),
+    usage="NAME",
+    called="packages",
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +29,7 @@ if TYPE_CHECKING:
     from claudebox.output.explanation import Answer, Question
     from claudebox.output.section import Section
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
 
 
 class Nix(Record):
@@ -47,28 +61,30 @@ class Packages(Record):
 
 
 class NixFeature(Feature):
+    settings = (NIX, PACKAGES)
+
     def applies(self, facts: Facts) -> bool:
         settings = facts.settings
-        return settings.nix.text not in (AUTO, OFF) or bool(settings.packages) or facts.tree.is_dir(NIX_STORE)
+        return settings[NIX].text not in (AUTO, OFF) or bool(settings[PACKAGES]) or facts.tree.is_dir(NIX_STORE)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.nix import decide
+        from claudebox.features.nix import store
 
-        return decide.decide(facts, draft)
+        return store.decide(facts, draft)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Section
 
         if plan.get(Nix) is None and not packages_of(plan):
             return Section(key="nix"), Section(key="packages", value=[])
-        from claudebox.features.nix import decide
+        from claudebox.features.nix import store
 
-        return decide.show(plan)
+        return store.show(plan)
 
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
-        from claudebox.features.nix import act
+        from claudebox.features.nix import asking
 
-        return act.find_out(facts, plan)
+        return asking.find_out(facts, plan)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.nix import diagnosis
@@ -88,9 +104,9 @@ class Closure(Feature):
         nix = plan.get(Nix)
         if nix is None or not nix.directory:
             return plan
-        from claudebox.features.nix.closure import with_closure
+        from claudebox.features.nix.store import with_closure
 
-        return with_closure(plan, nix, facts.host, facts.settings.hide)
+        return with_closure(plan, nix, facts.host, facts.settings[HIDES])
 
 
 def packages_of(plan: Plan) -> tuple[Package, ...]:
@@ -98,4 +114,4 @@ def packages_of(plan: Plan) -> tuple[Package, ...]:
     return found.members if found is not None else ()
 
 
-NIX = NixFeature()
+NIX_FEATURE = NixFeature()

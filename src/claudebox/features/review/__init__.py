@@ -6,14 +6,14 @@ from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import LAYER, RO, Launch, Plan
-from claudebox.settings.table import OFF
+from claudebox.settings.table import OFF, REVIEW
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.model import Deed
     from claudebox.output.section import Section
     from claudebox.process.companion import Companion
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
 
 
 class ReviewFeature(Feature):
@@ -51,7 +51,7 @@ class ReviewFeature(Feature):
                 f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project",
                 "to see the rest of the box: --dry-run --review off",
             )
-        return settings.replace(review=settings.review.replace(text=OFF))
+        return settings.having(REVIEW, settings[REVIEW].replace(text=OFF))
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.overlay import mounting
@@ -69,4 +69,4 @@ class ReviewFeature(Feature):
         return mounting.watch_layer(launch)
 
 
-REVIEW = ReviewFeature()
+REVIEW_FEATURE = ReviewFeature()

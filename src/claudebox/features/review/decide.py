@@ -10,11 +10,12 @@ import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.review import REVIEW
+from claudebox.features.review import REVIEW_FEATURE
 from claudebox.host.tree import Tree
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Plan, Review, Step
 from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
 from claudebox.paths import is_below, is_inside, within
+from claudebox.settings.table import LAND, REVIEW
 from claudebox.state import Instance
 
 TYPE_CHECKING = False
@@ -28,7 +29,7 @@ WALLS = "without layers, what this host runs is read-only: --review off"
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    said = facts.settings.review
+    said = facts.settings[REVIEW]
     if said.origin.is_default and facts.doubts_layers:
         return Contribution()
     state = _require_ground(facts)
@@ -39,7 +40,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     roots = [mount.source for mount in layered] or [facts.project, *([outside] if outside else [])]
     review = Review(
         origin=said.origin,
-        land=facts.settings.land.text,
+        land=facts.settings[LAND].text,
         place=state.layers,
         project=facts.project,
         trial=(facts.claude.all_projects.layer_trial, refusal(facts.tree, facts.ground)),
@@ -50,14 +51,14 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(mount.replace(kind=LAYER) for mount in layered),
         findings=tuple(find_gaps(facts, draft)) if facts.is_reviewed else (),
-        steps=tuple(Step(moment, REVIEW) for moment in (Step.BESIDE, Step.MOUNT, Step.AFTER)),
+        steps=tuple(Step(moment, REVIEW_FEATURE) for moment in (Step.BESIDE, Step.MOUNT, Step.AFTER)),
         records=(review,),
     )
 
 
 def _require_ground(facts: Facts) -> Instance:
     """Where layers are kept. Raises a Problem if there cannot be any."""
-    said, state = facts.settings.review.origin.shown, facts.claude.all_projects
+    said, state = facts.settings[REVIEW].origin.shown, facts.claude.all_projects
     without = WITHOUT if facts.is_reviewed else WALLS
     obstacle = find_obstacle(facts.tree, facts.ground)
     if obstacle is not None:

@@ -16,7 +16,7 @@ from claudebox.overlay.git import Account
 from claudebox.overlay.places import find_places
 from claudebox.overlay.table import WANTED
 from claudebox.paths import within
-from claudebox.settings.values import Word
+from claudebox.settings import Word
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 P = "/home/alice/shop"

@@ -21,10 +21,10 @@ from claudebox.overlay.machine import Ground, find_doubt, refusal
 from claudebox.overlay.review import BEHIND, kept_text, question
 from claudebox.overlay.screen import landed_text
 from claudebox.paths import within
-from claudebox.settings.words import parse
 from claudebox.state import State
 from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import parse
 from shown import audit, shell_command
 from unit.overlay.world import make_world
 
