@@ -524,6 +524,7 @@ class Launch:
         self.environment = plan.environment  # with the tokens that were
         self.may_ask = may_ask  # whether somebody can be asked when the box has ended
         self.is_quiet = is_quiet  # whether only questions and errors are wanted then
+        self.has_memory_limit = False  # which a program that is killed may have met
         self.veil = ""  # a directory that lies between the project and its layer, and hides names of secrets
         self.made: list[object] = []
 

@@ -51,7 +51,9 @@ class LimitsFeature(Feature):
     def before(self, launch: Launch) -> None:
         from claudebox.features.limits import systemd
 
-        systemd.put_into_force(launch.get(Limits))
+        limits = launch.get(Limits)
+        launch.has_memory_limit = bool(limits.memory)
+        systemd.put_into_force(limits)
 
 
 LIMITS = LimitsFeature()
