@@ -10,20 +10,14 @@ import socket
 from collections import Counter
 
 from claudebox.errors import Problem
-from claudebox.features.allowlist.act import DNS_PORT, make_network, original_destination
-from claudebox.features.allowlist.rules import (
-    GROUPS,
-    HostList,
-    as_option,
-    can_be_listed,
-    is_address,
-    private_range,
-    with_port,
-)
+from claudebox.features.allowlist.act import make_network
+from claudebox.features.allowlist.rules import GROUPS, as_option
 from claudebox.host import Host, read_host
 from claudebox.host.programs import choose_uplink
 from claudebox.model import Allowed, Allowlist, Plan
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
+from claudebox.servers.allowlist import DNS_PORT, HostList, can_be_listed, is_address, private_range, with_port
+from claudebox.servers.allowlist.relay import original_destination
 from claudebox.settings.table import ALLOWLIST, FULL, INET
 from claudebox.settings.values import Settings
 from claudebox.settings.words import Request
