@@ -413,15 +413,6 @@ class Review(Record):
         return tuple(one.path[len(self.project) + 1 :] for one in self.covered if one.path != self.git)
 
 
-class Limits(Record):
-    """How much of the machine the box may use; 0 means no limit. systemd enforces them."""
-
-    busctl: str
-    memory: int  # bytes
-    pids: int
-    cpu: int  # microseconds in each second
-
-
 class Kernel(Record):
     """What of the kernel the box gets, and how claudebox makes it."""
 
@@ -533,6 +524,7 @@ class Launch:
         self.environment = plan.environment  # with the tokens that were
         self.may_ask = may_ask  # whether somebody can be asked when the box has ended
         self.is_quiet = is_quiet  # whether only questions and errors are wanted then
+        self.has_memory_limit = False  # which a program that is killed may have met
         self.veil = ""  # a directory that lies between the project and its layer, and hides names of secrets
         self.made: list[object] = []
 

@@ -6,8 +6,8 @@ import sys
 
 from claudebox import asking, start
 from claudebox.errors import FAILED
-from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
+from saying import parse
 
 
 def refused_answer(scene: Scene) -> None:

@@ -16,7 +16,7 @@ from claudebox.features.allowlist.rules import (
 )
 from claudebox.model import Allowed, Origin
 from claudebox.servers.allowlist import HostList, is_name
-from claudebox.settings.values import Word
+from claudebox.settings import Word
 
 pytestmark = pytest.mark.req("NAME-01")
 
