@@ -108,7 +108,7 @@ def _require_yes(plan: Plan, news: News, style: Style) -> None:
 
 def _show_all(plan: Plan, style: Style) -> None:
     """Show the whole audit, in the user's pager if the terminal is one that a pager can use."""
-    from claudebox.features.review.show import page
+    from claudebox.terminal import page
     from claudebox.view.audit import audit
 
     text = audit(plan, style)

@@ -43,7 +43,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from claudebox.layers.machine import Ground
+    from claudebox.overlay.machine import Ground
 
     T = TypeVar("T")
 
@@ -142,7 +142,7 @@ class Facts(Record):
 
         Who asked for layers has no doubts: they get them, or no box.
         """
-        from claudebox.layers.machine import find_doubt
+        from claudebox.overlay.machine import find_doubt
 
         if not self.settings[REVIEW].origin.is_default:
             return ""
@@ -151,7 +151,7 @@ class Facts(Record):
     @property
     def ground(self) -> Ground:
         """Where layers would be."""
-        from claudebox.layers.machine import Ground
+        from claudebox.overlay.machine import Ground
 
         return Ground(self.host.person.uid, self.claude.all_projects, self.project)
 

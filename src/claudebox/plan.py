@@ -5,7 +5,6 @@ from __future__ import annotations
 from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
 from claudebox.features.claude.home import find_claude
-from claudebox.features.guard import table as guard
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
@@ -19,6 +18,7 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
+from claudebox.overlay import table as guard
 from claudebox.paths import absolute
 from claudebox.settings import Settings
 from claudebox.settings.table import BWRAP_PATH, HIDES, NFT_PATH, PASTA_PATH

@@ -34,12 +34,12 @@ def broker_that_cannot_listen(scene: Scene) -> None:
 def broker_that_ends_at_once(_: Scene) -> None:
     life, other = os.pipe()
     os.close(other)
-    Companion(life, act.ended, act.failed).require_ready(os.pidfd_open(os.getpid()))
+    Companion(life, act.ended, act.failed).require_ready()
 
 
 def broker_that_says_why(_: Scene) -> None:
     life = start_beside(broker_without_trust, ())
-    Companion(life, act.ended, act.failed).require_ready(os.pidfd_open(os.getpid()))
+    Companion(life, act.ended, act.failed).require_ready()
 
 
 def broker_without_trust(_: int) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from claudebox.model import RO, RW, Plan
 from claudebox.settings import Settings
-from claudebox.settings.files import shipped_names
+from claudebox.settings.files import shipped_profiles
 from claudebox.settings.table import BWRAP_PATH, CLAUDE_PATH, ENV, HIDES, MOUNTS, NETWORK, NFT_PATH, PASTA_PATH
 from hosts.machine import Machine
 from hosts.test_distributions import MACHINES, make_machine
@@ -138,7 +138,7 @@ def test_list_shows_own_and_shipped_profiles_in_spite_of_an_editors_files(machin
     profile(machine, "with space.toml", "half [")
     (machine.root / "home/alice/.claudebox/profiles/.#aws.toml").symlink_to("alice@workstation.1234")
     listed = list_profiles(machine.host())
-    assert {one.name for one in listed} == {"aws", *shipped_names()}
+    assert {one.name for one in listed} == {"aws", *shipped_profiles()}
     assert [one.description for one in listed if one.name == "aws"] == ["the cloud"]
 
 
@@ -227,7 +227,7 @@ def test_constant_that_looks_secret_is_refused_and_not_shown(machine: Machine, l
 @pytest.mark.parametrize("distribution", MACHINES)
 def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> None:
     machine = make_machine(distribution, tmp_path).plant(UPLINK)
-    for name in shipped_names():
+    for name in shipped_profiles():
         # The strict one wants a credential for its broker.
         machine.environ["ANTHROPIC_API_KEY"] = "sk-ant-made-up-for-this-test"
         machine.environ |= {"CLAUDEBOX_PASTA": "/usr/bin/pasta", "CLAUDEBOX_NFT": "/usr/sbin/nft"}
@@ -237,7 +237,7 @@ def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> 
 @pytest.mark.req("EXT-03", "SEC-01")
 def test_shipped_profiles_make_nothing_writable_and_name_no_program(machine: Machine) -> None:
     machine.plant("~/.cargo/bin/\n~/.rustup/\n~/.pyenv/\n~/.local/share/uv/python/\n~/.nvm/versions/")
-    for name in shipped_names():
+    for name in shipped_profiles():
         found = settings(machine, "--profile", name)
         assert [mount for mount in found[MOUNTS] if mount.access != RO] == []
         assert (found[BWRAP_PATH], found[CLAUDE_PATH], found[PASTA_PATH], found[NFT_PATH]) == (None, None, None, None)

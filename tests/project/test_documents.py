@@ -23,7 +23,7 @@ PARTS = "|".join(sorted(re.escape(path.name) for path in (*CHECKOUT.iterdir(), *
 # A file of the project: below one of its folders, or a module by its name.
 OURS = re.compile(rf"(?:(?:{PARTS})/[\w./-]*\w|[\w/]*\w\.(?:py|nix|sh))")
 # Rooms of an older layout. Who moves files again adds the names that are gone.
-GONE = re.compile(r"\b(?:rules)/|launch/(?:attended|inspection|parent|witness)\b")
+GONE = re.compile(r"\b(?:rules)/|\blaunch/\w")
 # A function with the file that it is in, as in: `decide` (`plan.py`).
 WITH_FILE = re.compile(r"`([\w.]+)` (?:\(|in )`([\w/]+\.py)`")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.model import Launch, Plan
-from claudebox.settings.table import Setting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from claudebox.process.companion import Companion
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
+    from claudebox.settings.table import Setting
     from claudebox.view.explanation import Answer, Question
 
 

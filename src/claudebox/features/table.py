@@ -24,14 +24,12 @@ from claudebox.features.review import REVIEW_FEATURE
 from claudebox.features.secrets import MASKS, Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
-from claudebox.features.vanished import Vanished
 from claudebox.features.wishes import Hides, Wishes
 from claudebox.settings.table import OWN, Table
 
 FEATURES: tuple[Feature, ...] = (
     Command(),
     System(),
-    Vanished(),
     NIX_FEATURE,
     Etc(),
     NETWORK_FEATURE,

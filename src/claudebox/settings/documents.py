@@ -296,30 +296,21 @@ def _rows(words: tuple[str, ...]) -> str:
     return ",\n".join(INDENT + ", ".join(words[start : start + KEYS_ON_A_LINE]) for start in starts)
 
 
-def _toml_value(document: Document, repeated: Repeated | None) -> object:
+def _toml_value(document: Document, repeated: Problem | None) -> object:
     try:
         return tomllib.loads(document.text)
     except (ValueError, RecursionError) as error:
-        reason, line, column = _toml_place(str(error), document)
-        if repeated and repeated.line <= line:
-            raise _set_already(document, repeated) from None
-        hint = AGAIN_HINT if reason.startswith("cannot ") else TOML_HINT
-        raise document.problem(line, f"not valid TOML: {reason}", hint, column) from None
+        # Such as: Invalid value (at line 3, column 7)
+        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL)
+        reason, line, column = found.groups() if found else (str(error), 1, 0)
+        if repeated:
+            raise repeated from None
+        hint = AGAIN_HINT if reason.startswith("Cannot ") else TOML_HINT
+        what = f"not valid TOML: {_as_clause(reason)}"
+        raise document.problem(int(line or document.last_line), what, hint, int(column or 0)) from None
 
 
-def _toml_place(message: str, document: Document) -> tuple[str, int, int]:
-    """Reason, line and column from a message such as `Invalid value (at line 3, column 7)`."""
-    reason, _, place = message.rpartition(" (at ")
-    words = place.rstrip(")").replace(",", "").split()
-    match words:
-        case ["line", line, "column", column] if line.isdecimal() and column.isdecimal():
-            return _as_clause(reason), int(line), int(column)
-        case ["end", "of", "document"]:
-            return _as_clause(reason), document.last_line, 0
-    return _as_clause(message), 1, 0
-
-
-def _json_value(document: Document, repeated: Repeated | None) -> object:
+def _json_value(document: Document, repeated: Problem | None) -> object:
     try:
         value: object = json.loads(document.text)
     except (ValueError, RecursionError) as error:
@@ -327,7 +318,7 @@ def _json_value(document: Document, repeated: Repeated | None) -> object:
         what, column = f"not valid JSON: {_as_clause(reason)}", getattr(error, "colno", 0)
         raise document.problem(line, what, JSON_HINT, column) from None
     if repeated:
-        raise _set_already(document, repeated)
+        raise repeated
     return value
 
 
@@ -336,20 +327,6 @@ def _as_clause(reason: str) -> str:
         return "a text has no closing quote"
     reason = reason if len(reason) <= 2 * LONGEST_WORD_SHOWN else reason[: 2 * LONGEST_WORD_SHOWN - 1] + "…"
     return reason[:1].lower() + reason[1:]
-
-
-def _set_already(document: Document, repeated: Repeated) -> Problem:
-    name = shown(".".join(str(part) for part in repeated.path if isinstance(part, str)))
-    where = f"on line {repeated.first}" if repeated.first != repeated.line else "on the same line"
-    return document.problem(repeated.line, f"{name} is set already, {where}", "keep one of them")
-
-
-class Repeated(Record):
-    """A key that is set twice."""
-
-    path: Path
-    first: int
-    line: int
 
 
 def tokens(text: str) -> Iterator[tuple[str, str, int]]:
@@ -367,7 +344,7 @@ class _Scanner:
         self.document = document
         self.lines: dict[Path, int] = {}
         self.explicit: dict[Path, int] = {}
-        self.repeated: Repeated | None = None  # the first one
+        self.repeated: Problem | None = None  # about the first key that is set twice
         self.elements: dict[Path, int] = {}  # how many tables each array of tables has so far
         self.table: Path = ()  # of the latest header
         self.around: list[tuple[Path, bool]] = []  # open brackets: the path before each, and whether it is an array
@@ -466,11 +443,12 @@ class _Scanner:
 
     def _say(self, path: Path, line: int, above: int = 0) -> None:
         self._note(path, line, above)
-        self.path = path
-        if path in self.explicit:
-            self.repeated = self.repeated or Repeated(path, self.explicit[path], line)
-        else:
-            self.explicit[path] = line
+        self.path, is_again = path, path in self.explicit
+        first = self.explicit.setdefault(path, line)
+        if is_again and not self.repeated:
+            name = shown(".".join(str(part) for part in path if isinstance(part, str)))
+            where = f"on line {first}" if first != line else "on the same line"
+            self.repeated = self.document.problem(line, f"{name} is set already, {where}", "keep one of them")
 
     def _excess(self, line: int, what: str) -> Problem:
         return self.document.problem(line, what, "no settings need that")

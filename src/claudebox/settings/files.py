@@ -114,7 +114,7 @@ def read_profiles(table: Table, host: Host, named: list[Word]) -> list[Statement
 
 def list_profiles(table: Table, host: Host) -> list[Profile]:
     reader = _ProfileReader(table, host)
-    return [reader.described(name) for name in sorted({*reader.own_names(), *shipped_names()})]
+    return [reader.described(name) for name in sorted({*reader.own_names(), *shipped_profiles()})]
 
 
 class _ProfileReader:
@@ -172,7 +172,7 @@ class _ProfileReader:
         return below + [expanded(one, self.host) for one in said if one.setting is not PROFILE]
 
     def _shipped(self, named: Word) -> Document:
-        content = shipped_profile(named.text)
+        content = shipped_profiles().get(named.text)
         if content is None:
             raise self._unknown(named)
         return parse(self.table, content, f"{SHIPPED}:{named.text}.toml", is_json=False)
@@ -217,7 +217,7 @@ class _ProfileReader:
 
         from claudebox.settings.mistakes import REMOVED
 
-        names = sorted({*self.own_names(), *shipped_names()})
+        names = sorted({*self.own_names(), *shipped_profiles()})
         stem = _stem(named.text)
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
@@ -235,23 +235,13 @@ def _is_name(text: str) -> bool:
     return plain.isascii() and plain.isalnum() and not text.startswith(".")
 
 
-def shipped_names() -> list[str]:
-    names = Tree().entries(SHIPPED_PROFILES) or [file.rpartition("/")[2] for file in _packed()]
-    return [name.removesuffix(".toml") for name in names if name.endswith(".toml")]
-
-
-def shipped_profile(name: str) -> bytes | None:
-    if name not in shipped_names():
-        return None
-    file = f"{SHIPPED_PROFILES}/{name}.toml"
-    packed = next((content for packed_as, content in _packed().items() if file.endswith(f"/{packed_as}")), None)
-    return packed if packed is not None else Tree().read(file)
-
-
-def _packed() -> dict[str, bytes]:
-    """The profiles, if claudebox is a single file: the loader of this module then has all files."""
-    files: dict[str, bytes] = getattr(__spec__.loader, "files", {})
-    return {name: content for name, content in files.items() if name.endswith(".toml")}
+def shipped_profiles() -> dict[str, bytes]:
+    """The profiles of claudebox, by name. If it is a single file, the loader of this module has all files."""
+    tree = Tree()
+    packed: dict[str, bytes] = getattr(__spec__.loader, "files", {})
+    files = packed or {name: tree.read(f"{SHIPPED_PROFILES}/{name}") or b"" for name in tree.entries(SHIPPED_PROFILES)}
+    profiles = {posixpath.basename(name): content for name, content in files.items() if name.endswith(".toml")}
+    return {name.removesuffix(".toml"): content for name, content in profiles.items()}
 
 
 def expanded(said: Statement, host: Host) -> Statement:

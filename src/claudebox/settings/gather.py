@@ -10,10 +10,10 @@ import stat
 from claudebox.errors import Problem, quote
 from claudebox.host import Host
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
-from claudebox.model import Finding, Origin, Port
+from claudebox.model import Finding, Origin
 from claudebox.record import Record
 from claudebox.settings import PROJECT_FILE, Settings, Statement, Word
-from claudebox.settings.table import OTHER_VARIABLES, PROFILE, PUBLISH, Setting, Table
+from claudebox.settings.table import OTHER_VARIABLES, PROFILE, Setting, Table
 from claudebox.settings.types import LIST, VALUE
 from claudebox.settings.words import Request
 from claudebox.state import find_state
@@ -94,21 +94,7 @@ def merge(said: list[Statement]) -> Settings:
         key, implied = one.setting.implies
         if key and one.value.origin.is_typed:
             merged.setdefault(key, Word(implied, one.value.origin))
-    settings = Settings(merged | {field: tuple(known.values()) for field, known in lists.items()})
-    _check_ports(settings[PUBLISH])
-    return settings
-
-
-def _check_ports(published: tuple[Port, ...]) -> None:
-    seen: dict[int, Port] = {}
-    for port in published:
-        first = seen.setdefault(port.host, port)
-        if first.box != port.box:
-            raise Problem(
-                f"{port.origin.shown}: port {port.host} of the host already leads to port {first.box} of the box "
-                f"({first.origin.shown})",
-                "choose another",
-            )
+    return Settings(merged | {field: tuple(known.values()) for field, known in lists.items()})
 
 
 def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from claudebox.model import RO, RW
 from claudebox.record import Generic, Record
 from claudebox.settings.types import (
+    COMMANDS,
     FILES,
     LIST,
     PROFILES,
@@ -81,7 +82,7 @@ class Setting(Record, Generic[T_co]):
     @property
     def key(self) -> str:
         """What a file calls it; "" if no file says it."""
-        return self.called or ("" if self.adds_to or self.kind not in (VALUE, LIST) else self.name)
+        return self.called or ("" if self.adds_to or self.type.kind not in (VALUE, LIST) else self.name)
 
     @property
     def field(self) -> str:
@@ -103,7 +104,7 @@ class Table:
     def __init__(self, settings: tuple[Setting[object], ...]) -> None:
         self.settings = settings = tuple(one for group in GROUPS for one in settings if one.group == group)
         self.by_name = {one.name: one for one in settings}
-        self.by_key = {one.key: one for one in settings if one.key}
+        self.by_key = {key: one for one in settings if (key := one.key)}
         self.by_variable = {one.variable: one for one in settings if one.variable}
         self.by_option = {one.option: one for one in settings if not one.in_files_only}
         self.by_option |= {one.short: one for one in settings if one.short}
@@ -198,6 +199,15 @@ REVIEW = Setting(
     is_daily=True,
 )
 
+ALL, SAFE, ASK = "all", "safe", "ask"
+LAND = Setting(
+    *("land", CHANGE),
+    "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)",
+    Choice(ALL, SAFE, ASK, default=ASK),
+    usage="WHAT",
+    is_users=True,
+)
+
 BWRAP_PATH, CLAUDE_PATH, PASTA_PATH, NFT_PATH = PATHS = tuple(
     Setting(
         *(name, TEND, f"use this {name}"),
@@ -209,15 +219,14 @@ BWRAP_PATH, CLAUDE_PATH, PASTA_PATH, NFT_PATH = PATHS = tuple(
     for name in ("bwrap", "claude", "pasta", "nft")
 )
 
-# What --help, --instances may have behind them.
-ALL = "all"
+# What may follow --instances.
 COLLECT, DROP_CACHE, DROP_CACHES = "gc", "drop-cache", "drop-caches"  # the cache of this project, or of all
 
 OWN: tuple[Setting[object], ...] = (
     Setting("yes", START, "start without asking", Switch(), short="-y", is_daily=True),
     Setting("quiet", START, "say nothing but questions, errors and what looks secret and is new", Switch(), short="-q"),
     *(PROFILE, MOUNTS, MOUNT_RW, HIDES, ENV, PASS_ENV, AUTH, NETWORK, PUBLISH, HOST_PORTS, CLAUDE_ARGS),
-    *(WRITABLE, REVIEW, PROGRAM),
+    *(WRITABLE, REVIEW, LAND, PROGRAM),
     Setting("run", START, "run CMD in the box instead of claude", Command(), usage="CMD ARG…", is_daily=True),
     Setting("shell", START, "start a shell in the box instead of claude", Switch()),
     *PATHS,
@@ -232,7 +241,10 @@ OWN: tuple[Setting[object], ...] = (
     ),
     Setting("uninstall", TEND, "remove everything that claudebox keeps, after a question", Mode()),
     Setting(
-        *("explain", LOOK, "say why something is in the box or not"), Mode(offers=FILES), usage="THING", is_daily=True
+        *("explain", LOOK, "say why something is in the box or not"),
+        Mode(offers=FILES),
+        usage="THING",
+        is_daily=True,
     ),
     Setting("audit", LOOK, "show everything about the box", Mode(), is_daily=True),
     Setting("dry_run", LOOK, "print the command that would start it, to paste", Mode()),
@@ -243,7 +255,13 @@ OWN: tuple[Setting[object], ...] = (
     Setting("check", LOOK, "check this machine, say how to fix it", Mode(), is_daily=True),
     Setting("setup", TEND, "try what this machine can do of the strict box, and make it your choice", Mode()),
     Setting("prove", TEND, "attack the box that these options build, from inside, and say what held", Mode()),
-    Setting("against", TEND, "with --prove: attack what this command starts instead", Operand(), usage="CMD"),
+    Setting(
+        "against",
+        TEND,
+        "with --prove: attack what this command starts instead",
+        Operand(offers=COMMANDS),
+        usage="CMD",
+    ),
     Setting("json", LOOK, "with what prints data, such as --audit, --check or --instances: as JSON", Switch()),
     Setting("demo", TEND, "watch an agent try to take fake secrets; needs no account", Mode()),
     Setting(

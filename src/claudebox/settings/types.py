@@ -113,23 +113,22 @@ class Mode(Type[None]):
         self.offers = offers
 
 
-class Switch(Type[None]):
+class Switch(Mode):
     """No value."""
 
     kind = SWITCH
 
 
-class Command(Type[None]):
+class Command(Mode):
     """The rest of the line."""
 
     kind = COMMAND
 
 
-class Operand(Type[None]):
+class Operand(Mode):
     """What a mode works on."""
 
     kind = OPERAND
-    offers = COMMANDS
 
 
 class Text(Type[Word]):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from claudebox.errors import Problem
 from claudebox.features.table import SETTINGS
-from claudebox.settings.files import shipped_names
+from claudebox.settings.files import shipped_profiles
 from claudebox.settings.mistakes import DASHES, REMOVED
 from claudebox.settings.words import Request
 from claudebox.text import WIDTH
@@ -108,7 +108,7 @@ def test_removed_option_names_its_successor(said: str) -> None:
 def test_what_is_removed_is_no_setting() -> None:
     assert [text for text in REMOVED.values() if len(f"hint: {text}") > WIDTH] == []
     assert REMOVED.keys().isdisjoint({*SETTINGS.by_option, *(f"{key} =" for key in SETTINGS.by_key)})
-    assert {f"--profile {name}" for name in shipped_names()}.isdisjoint(REMOVED)
+    assert {f"--profile {name}" for name in shipped_profiles()}.isdisjoint(REMOVED)
 
 
 @pytest.mark.req("ARGS-01")

@@ -18,7 +18,6 @@ from claudebox import files
 from claudebox.commands.prove.canaries import GROUPS, KERNEL, TERMINAL, Canaries, Trial
 from claudebox.commands.prove.canaries import NIX as DAEMONS
 from claudebox.errors import Problem
-from claudebox.features.guard.table import GuardRow, held_rows
 from claudebox.features.kernel import USERNS
 from claudebox.features.nix import NIX
 from claudebox.features.table import SETTINGS
@@ -26,6 +25,7 @@ from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Nix, Plan
+from claudebox.overlay.table import GuardRow, held_rows
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.process.single_file import own_command

@@ -8,10 +8,10 @@ import sys
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.kernel import USERNS
-from claudebox.features.kernel.seccomp import MACHINES, call_filter
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin
+from claudebox.sandbox.seccomp import MACHINES, call_filter
 from claudebox.settings import Word
 from claudebox.settings.table import ON
 

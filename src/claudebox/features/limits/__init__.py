@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch, Limits
+from claudebox.model import Launch
+from claudebox.record import Record
 from claudebox.settings.table import AMOUNT, Setting
 from claudebox.settings.types import Quantity
 
@@ -25,6 +26,15 @@ CPU = Setting(
     Quantity("1.5", A_SECOND // 100, unit=A_SECOND),
     tightens=True,
 )
+
+
+class Limits(Record):
+    """How much of the machine the box may use; 0 means no limit. systemd enforces them."""
+
+    busctl: str
+    memory: int  # bytes
+    pids: int
+    cpu: int  # microseconds in each second
 
 
 class LimitsFeature(Feature):

@@ -10,9 +10,9 @@ import os
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.limits import CPU, LIMITS, MEMORY, PIDS
+from claudebox.features.limits import CPU, LIMITS, MEMORY, PIDS, Limits
 from claudebox.host.tree import Tree
-from claudebox.model import Finding, Limits, Step
+from claudebox.model import Finding, Step
 from claudebox.settings import Amount
 
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")

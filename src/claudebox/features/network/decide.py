@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
-from claudebox.model import RO, Mount, Network, Origin, Uplink
+from claudebox.model import RO, Mount, Network, Origin, Port, Uplink
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, HOST_PORTS, INET, NETWORK, NO_NETWORK, PUBLISH
 
@@ -25,7 +25,16 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 
 def check_ports(settings: Settings) -> None:
-    """Raise a Problem if the ports that are asked for have no meaning, or lead in a circle."""
+    """Raise a Problem if the ports that are asked for have no meaning, or lead to two places or in a circle."""
+    seen: dict[int, Port] = {}
+    for port in settings[PUBLISH]:
+        first = seen.setdefault(port.host, port)
+        if first.box != port.box:
+            raise Problem(
+                f"{port.origin.shown}: port {port.host} of the host already leads to port {first.box} of the box "
+                f"({first.origin.shown})",
+                "choose another",
+            )
     if settings[NETWORK].text == FULL:
         _refuse_with_hosts_network(settings)
     # A port of the box that leads to the host cannot lead back: one connection would open thousands.

@@ -18,10 +18,10 @@ from claudebox.model import BY_DEFAULT, Origin, Plan, Port, Uplink
 from claudebox.process import trial
 from claudebox.process.companion import FIRST_FREE_PORT
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
+from claudebox.sandbox.argv import called_pasta
 from claudebox.settings import Settings, Word
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH
 from claudebox.state.reach import reach_of
-from claudebox.view.argv import called_pasta
 from claudebox.view.explanation import (
     Answer,
     Because,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import LAYER, RO, Launch
-from claudebox.settings.table import CHANGE, Setting
-from claudebox.settings.types import Choice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,19 +12,7 @@ if TYPE_CHECKING:
     from claudebox.process.companion import Companion
 
 
-ALL, SAFE, ASK = "all", "safe", "ask"
-LAND = Setting(
-    *("land", CHANGE),
-    "with --review, what lands at the end: ask (default), all, or safe (not what this host runs)",
-    Choice(ALL, SAFE, ASK, default=ASK),
-    usage="WHAT",
-    is_users=True,
-)
-
-
 class ReviewFeature(Feature):
-    settings = (LAND,)
-
     def applies(self, facts: Facts) -> bool:
         return facts.has_layer
 
@@ -43,19 +29,19 @@ class ReviewFeature(Feature):
         return decide.decide(facts, draft)
 
     def beside(self, launch: Launch) -> Companion:
-        from claudebox.features.review import act
+        from claudebox.overlay import mounting
 
-        return act.beside(launch)
+        return mounting.hold_layer(launch)
 
     def mount(self, launch: Launch) -> None:
-        from claudebox.features.review import act
+        from claudebox.overlay import mounting
 
-        act.mount(launch)
+        mounting.mount_layers(launch)
 
     def after(self, launch: Launch) -> Deed:
-        from claudebox.features.review import act
+        from claudebox.overlay import mounting
 
-        return act.after(launch)
+        return mounting.watch_layer(launch)
 
 
 REVIEW_FEATURE = ReviewFeature()

@@ -6,14 +6,16 @@ was not asked, what is guarded is read-only then.
 
 from __future__ import annotations
 
+import stat
+
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.review import LAND, REVIEW_FEATURE
+from claudebox.features.review import REVIEW_FEATURE
 from claudebox.host.tree import Tree
-from claudebox.layers.machine import find_obstacle, read_mounts, refusal
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step
+from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
 from claudebox.paths import is_below, is_inside
-from claudebox.settings.table import REVIEW
+from claudebox.settings.table import LAND, REVIEW
 from claudebox.state import Instance
 
 DOT_GIT = ".git"
@@ -83,11 +85,18 @@ def guarded_directories(facts: Facts, mounts: list[Mount]) -> list[Mount]:
             and is_below(path, facts.project)
             and DOT_GIT not in path.lower().split("/")
             and not is_of_another_group(facts, path)
+            and _can_be_entered(facts, path)
             and not any(is_below(path, other.path) and not is_below(around, other.path) for other in found)
             and not any(is_inside(one, path) and not any(is_inside(one, part) for part in direct) for one in foreign)
         ):
             found.append(mount)
     return found[:MOST_LAYERED]
+
+
+def _can_be_entered(facts: Facts, path: str) -> bool:
+    """Whether its mode lets the user in. A layer has the same mode, and nobody could see what is in it."""
+    status = facts.tree.lstat(path)
+    return status is not None and status.st_mode & stat.S_IRWXU == stat.S_IRWXU
 
 
 def find_direct(tree: Tree, roots: list[str], mounts: list[Mount]) -> tuple[Covered, ...]:

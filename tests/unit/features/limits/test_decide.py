@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.limits import MEMORY
+from claudebox.features.limits import MEMORY, Limits
 from claudebox.features.limits import systemd as launch
 from claudebox.features.table import SETTINGS
-from claudebox.model import Limits, Origin
+from claudebox.model import Origin
 from claudebox.settings import Amount, Word
 from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
