@@ -5,7 +5,6 @@ A Plan holds everything that the launch does. The audit, the dry run and the lau
 
 from __future__ import annotations
 
-
 from claudebox.paths import is_inside
 from claudebox.record import Record
 
