@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
-from claudebox.features.claude.decide import find_claude
-from claudebox.features.guard import table as guard
+from claudebox.features.claude.home import find_claude
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
@@ -17,13 +16,19 @@ from claudebox.host.secrets import check_project, secret_places
 from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
-from claudebox.model import Outside, Plan, SecretPlace
+from claudebox.model import Outside, Plan, Preparation, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
+from claudebox.overlay import table as guard
 from claudebox.paths import absolute
-from claudebox.settings.values import Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import BWRAP_PATH, HIDES, NFT_PATH, PASTA_PATH
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, check_state, claude_settings, find_state
 from claudebox.state.reach import TrustedSource, find_own_repository, host_certificates, reach_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 
@@ -37,8 +42,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     """Find out what several features need to know."""
     tree, environ = host.tree, host.environ
     places, reach = _check_places(host), reach_of(host)
-    check_named(host, settings.pasta, settings.nft)
-    bwrap = choose_bwrap(host, settings.bwrap, reach)
+    check_named(host, settings[PASTA_PATH], settings[NFT_PATH])
+    bwrap = choose_bwrap(host, settings[BWRAP_PATH], reach)
     repository = find_own_repository(reach)
     person = box_person(host.person)
     all_projects = find_state(host)
@@ -48,7 +53,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     last = tree.lstat(f"{instance.masks}/lock")  # touched whenever a box starts
     loose = Loose(Indexes(tree, host.cwd, repository.git_dir), last.st_mtime_ns if last is not None else 0)
     # What the project's own file hides, which an agent may have written, is looked at all the same.
-    hides = [hide for hide in settings.hide if not hide.origin.is_projects]
+    hides = [hide for hide in settings[HIDES] if not hide.origin.is_projects]
     hidden = frozenset(absolute(hide.text, host.cwd, host.person.home) for hide in hides)
     directories: list[str] = []
     entries = walk_project(tree, host.cwd, IN_PROJECT, loose, hidden, directories)
@@ -88,7 +93,26 @@ def decide(facts: Facts) -> Plan:
     plan = _assemble(facts, draft)
     for feature in features:
         plan = feature.complete(facts, draft, plan)
-    return plan
+    return _with_sandbox_md(plan)
+
+
+def sections_of(plan: Plan) -> tuple[Section, ...]:
+    """What all features show of a box."""
+    return tuple(section for feature in FEATURES for section in feature.show(plan))
+
+
+def _with_sandbox_md(plan: Plan) -> Plan:
+    """The plan with the text for the agent, which is a view of it."""
+    if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
+        return plan
+    from claudebox.output.sandbox_md import sandbox_md
+
+    text = sandbox_md(plan, sections_of(plan)).encode(errors="replace")
+    preparations = (
+        one.replace(kind=Preparation.FILE, content=text) if one.kind == Preparation.SANDBOX else one
+        for one in plan.preparations
+    )
+    return plan.replace(preparations=tuple(preparations))
 
 
 def _assemble(facts: Facts, draft: Draft) -> Plan:
@@ -110,6 +134,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         findings=(*facts.settings.findings, *draft.findings),
         preparations=tuple(draft.preparations),
         records=tuple(draft.records),
+        grants=tuple(draft.grants),
         told=tuple(draft.told),
         policy=draft.policy,
         outside=_outside(facts, draft),

@@ -8,8 +8,8 @@ from claudebox.errors import FAILED
 from claudebox.features.allowlist import act
 from claudebox.model import Launch
 from claudebox.process import isolation
-from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, old_kernel, with_file
+from saying import parse
 
 
 def allowed(scene: Scene, *hosts: str, option: str = "--allow") -> None:

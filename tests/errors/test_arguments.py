@@ -5,9 +5,8 @@ from __future__ import annotations
 from claudebox.commands.explain import explain
 from claudebox.errors import FAILED
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
+from saying import gather, parse
 
 
 def explained(scene: Scene, thing: str) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox import launch
 from claudebox.errors import CANNOT_EXECUTE, FAILED
 from claudebox.model import Launch
+from claudebox.sandbox import launch
 from errors.scene import Problems, Scene, program_from_the_project
 
 

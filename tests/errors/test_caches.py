@@ -6,11 +6,11 @@ import os
 
 from claudebox.commands import kept
 from claudebox.errors import FAILED
-from claudebox.features.caches import act
+from claudebox.features.caches import Cache, act
 from claudebox.model import Launch
-from claudebox.settings.words import parse
-from claudebox.state import Cache, Instance, State
+from claudebox.state import Instance, State
 from errors.scene import Problems, Scene
+from saying import parse
 
 KEPT = "/home/alice/.claudebox"
 

@@ -6,8 +6,8 @@ from claudebox import cli
 from claudebox.commands import demo, prove
 from claudebox.commands.prove import Silent
 from claudebox.errors import FAILED
-from claudebox.settings.words import parse
 from errors.scene import Problems, Scene
+from saying import parse
 
 
 def probe_that_fails(scene: Scene, *said: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from claudebox.errors import FAILED
-from claudebox.features.limits import act as limits
-from claudebox.model import Limits
+from claudebox.features.limits import Limits
+from claudebox.features.limits import systemd as limits
 from errors.scene import Problems, Scene
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from claudebox.errors import FAILED
-from claudebox.launch import gate
 from claudebox.model import RW, Mount, Origin
+from claudebox.sandbox import gate
 from errors.scene import Problems, Scene, with_file, with_project_file
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.errors import FAILED
-from claudebox.features.network import act as network
+from claudebox.features.network import uplink as network
 from claudebox.process import isolation
 from claudebox.process.companion import filter_problem
 from errors.scene import Problems, Scene, pasta_ends

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from claudebox import start
 from claudebox.errors import FAILED
-from claudebox.features.nix import NIX
-from claudebox.features.nix import act as asking_nix
+from claudebox.features.nix import NIX_FEATURE
+from claudebox.features.nix import asking as asking_nix
 from claudebox.model import Question
 from errors.scene import Problems, Scene
 from hosts.machine import EVERYONE, Machine
@@ -13,7 +13,7 @@ from hosts.machine import EVERYONE, Machine
 
 def box_that_is_never_known(scene: Scene) -> None:
     """What Nix is asked about changes each time."""
-    plan = scene.machine.plan().replace(unknown=(Question(NIX, "always the same"),))
+    plan = scene.machine.plan().replace(unknown=(Question(NIX_FEATURE, "always the same"),))
     scene.monkeypatch.setattr(start, "decide", lambda _: plan)
     scene.monkeypatch.setattr(asking_nix, "find_out", lambda facts, _: facts)
     start.plan_until_known(scene.machine.facts())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from claudebox.errors import FAILED
-from claudebox.features.nix.fetch import fetch_packages
-from claudebox.features.nix.packages import Inquiry
-from claudebox.state import State
+from claudebox.features.nix.asking import fetch_packages
+from claudebox.host import pinned
 from errors.scene import Problems, Scene
 
 
@@ -20,7 +19,9 @@ def registry_leads_to_the_project(scene: Scene) -> None:
 
 
 def nix_gone_at_the_last_moment(scene: Scene) -> None:
-    fetch_packages(Inquiry("/nonexistent/nix", {}, ("nixpkgs#hello",), State(str(scene.machine.root)), ""))
+    host = scene.machine.host()
+    scene.monkeypatch.setitem(pinned.PROGRAMS, "nix", "/nonexistent/nix")
+    fetch_packages(host.replace(person=host.person.replace(home=str(scene.machine.root))), ["nixpkgs#hello"])
 
 
 PROBLEMS: Problems = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.errors import FAILED
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings import PROJECT_FILE
 from errors.scene import Problems, Scene, with_file, with_project_file
 
 

@@ -10,9 +10,9 @@ from claudebox.errors import FAILED
 from claudebox.files import prepare
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation
-from claudebox.settings.words import parse
 from claudebox.state import Instance
 from errors.scene import STATE_OF_SHOP, Problems, Scene
+from saying import parse
 
 
 def state_with(scene: Scene, name: str) -> None:

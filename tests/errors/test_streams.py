@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from claudebox import terminal
 from claudebox.errors import FAILED, Problem
-from claudebox.launch import keeper, launch, relay
 from claudebox.model import Launch
+from claudebox.output import terminal
 from claudebox.process import isolation
+from claudebox.sandbox.launch import launch
+from claudebox.sandbox.terminal import open_users_terminal, relay, session
 from errors.scene import Problems, Scene
 
 
@@ -60,13 +61,13 @@ def no_pseudoterminals(scene: Scene) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     scene.monkeypatch.setattr(os, "openpty", refuse)
-    keeper.fork_on_terminal(-1, into_namespaces=False)
+    session.fork_on_terminal(-1, into_namespaces=False)
 
 
 def terminal_of_somebody_else(scene: Scene) -> None:
     scene.monkeypatch.setattr(os, "isatty", lambda _: True)
     scene.monkeypatch.setattr(os, "open", lambda *_: os.lstat("/no/such/terminal"))
-    keeper.open_users_terminal()
+    open_users_terminal()
 
 
 def two_terminals(scene: Scene) -> None:

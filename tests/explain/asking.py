@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from claudebox.commands.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan
+from claudebox.output.explanation import Answer
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.values import Settings
-from claudebox.settings.words import parse
-from claudebox.view.explanation import Answer
+from claudebox.settings import Settings
+from saying import gather, parse
 
 
 @dataclass

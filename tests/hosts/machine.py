@@ -25,12 +25,19 @@ from claudebox.host.tree import Tree
 from claudebox.model import Plan
 from claudebox.paths import is_inside
 from claudebox.plan import decide, survey
-from claudebox.settings.gather import gather
-from claudebox.settings.words import parse
 from claudebox.state import State
+from saying import gather, parse
 
 TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"
+# What lets an ordinary account be limited by systemd.
+SYSTEMD = """\
+/usr/bin/busctl*
+/run/user/1000/bus
+/run/user/1000/systemd/private
+/sys/fs/cgroup/cgroup.controllers: cpuset cpu io memory pids
+/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.controllers: cpu memory pids
+"""
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
 KIND_DAEMON = Daemon(answers=True, trusts=False)
 HOME_NETWORK = Neighbourhood(

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import asking
+from claudebox import consent
 from claudebox.errors import Problem
+from claudebox.features.table import SETTINGS
 from claudebox.model import COVER, HIDE, Login
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.values import PROJECT_FILE
-from claudebox.settings.words import parse
+from claudebox.settings import PROJECT_FILE
+from claudebox.settings.table import AUTH, NETWORK
 from hosts.machine import Machine
 from layers.project_file import STATE, layers, make_machine, own_config, says, shown
+from saying import gather, parse
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_network_only_goes_down(machine: Machine, users: str, projects: str) -> 
 def test_option_goes_over_the_project(machine: Machine) -> None:
     says(machine, 'network = "none"\nauth = "none"')
     found = layers(machine, "--network", "inet", "--auth", "passthrough").settings
-    assert (found.network.text, found.auth.text) == ("inet", "passthrough")
+    assert (found[NETWORK].text, found[AUTH].text) == ("inet", "passthrough")
 
 
 @pytest.mark.req("EXT-01")
@@ -129,9 +130,9 @@ def test_nobody_is_asked_for_the_impossible(machine: Machine, monkeypatch: pytes
     """A yes to it would be remembered, and nothing would start any more."""
     says(machine, wish)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(asking, "says_yes", lambda _: pytest.fail("asked"))
+    monkeypatch.setattr(consent, "says_yes", lambda _: pytest.fail("asked"))
     host, request = machine.host(), parse([])
-    layers = asking.ask_about_project(host, request, gather(host, request))
+    layers = consent.ask_about_project(SETTINGS, host, request, gather(host, request))
     plan = make_plan(host, request, layers.settings)
     assert any("impossible" in finding.text for finding in plan.findings)
 

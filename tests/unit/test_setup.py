@@ -5,11 +5,11 @@ from __future__ import annotations
 import tomllib
 
 from claudebox.commands.setup import PARTS, lines_for, problem_in
-from claudebox.settings.profiles import shipped_profile
+from claudebox.settings.files import shipped_profiles
 
 
 def test_profile_and_trial_mean_the_same_box() -> None:
-    profile = tomllib.loads((shipped_profile("strict") or b"").decode())
+    profile = tomllib.loads(shipped_profiles()["strict"].decode())
     del profile["description"]
     assert profile == {part.key: part.value for part in PARTS}
 

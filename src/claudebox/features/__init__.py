@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 
     from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.output.explanation import Answer, Question
+    from claudebox.output.section import Section
     from claudebox.process.companion import Companion
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
-    from claudebox.view.explanation import Answer, Question
+    from claudebox.settings import Settings
+    from claudebox.settings.table import Setting
 
 
 class Feature:
     """One thing that a box can have. A feature overrides the methods that it needs."""
+
+    settings: tuple[Setting[object], ...] = ()  # what the user can say about it, and nothing else asks for
 
     def applies(self, facts: Facts) -> bool:
         """Whether it has something to decide for this box. One that does not apply costs nothing."""
@@ -39,6 +43,18 @@ class Feature:
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         """Ask a program of the host what `plan.unknown` says, for the next plan."""
         return facts
+
+    # What is shown of it.
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        """What people, programs and the agent are told of it, and what JSON says if the box has none of it."""
+        return ()
+
+    def pasted(self, plan: Plan, settings: Settings) -> Settings:
+        """The settings for a command to paste, if it can only have less than what claudebox itself would start.
+
+        Raises a Problem if it cannot have anything like it."""
+        return settings
 
     # What it says when no box is started.
 

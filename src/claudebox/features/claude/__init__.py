@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch, Plan
+from claudebox.model import RO, RW, Launch, Plan
 from claudebox.state.claude_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.output.section import Section
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
+
+RULE = "claude"
 
 
 class Claude(Feature):
@@ -22,19 +25,26 @@ class Claude(Feature):
         return facts.install is not None
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.claude import decide
+        from claudebox.features.claude import home
 
-        return decide.decide(facts, draft)
+        return home.decide(facts, draft)
 
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
-        from claudebox.features.claude import seed
+        from claudebox.features.claude import home
 
-        return seed.complete(facts, draft, plan)
+        return home.complete(facts, draft, plan)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
-        from claudebox.features.claude import decide
+        from claudebox.features.claude import home
 
-        return decide.check(host, settings)
+        return home.check(host, settings)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import READ_ONLY, WRITABLE, Section
+
+        kinds = {mount.kind for mount in plan.mounts if mount.origin.is_rule(RULE)}
+        adds = ((RW, WRITABLE, "Claude's state"), (RO, READ_ONLY, "Claude and its configuration"))
+        return (Section(adds=tuple((row, words) for kind, row, words in adds if kind in kinds)),)
 
     def after(self, launch: Launch) -> Deed:
         from claudebox.features.claude import act
@@ -49,9 +59,9 @@ class ProjectSettings(Feature):
         return any(facts.tree.lstat(f"{facts.project}/{name}") is not None for name in PROJECT_SETTINGS)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.claude import decide
+        from claudebox.features.claude import home
 
-        return decide.decide_project_settings(facts, draft)
+        return home.decide_project_settings(facts, draft)
 
 
 class Options(Feature):

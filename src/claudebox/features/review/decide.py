@@ -6,14 +6,21 @@ was not asked, what is guarded is read-only then.
 
 from __future__ import annotations
 
-from claudebox.errors import Problem
+import stat
+
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.review import REVIEW
+from claudebox.features.review import REVIEW_FEATURE
 from claudebox.host.tree import Tree
-from claudebox.layers.machine import find_obstacle, read_mounts, refusal
-from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step
-from claudebox.paths import is_below, is_inside
+from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Plan, Review, Step
+from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
+from claudebox.paths import is_below, is_inside, within
+from claudebox.settings.table import LAND, REVIEW
 from claudebox.state import Instance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 DOT_GIT = ".git"
 WITHOUT = "without it, changes reach this host at once: --review off"
@@ -22,7 +29,7 @@ WALLS = "without layers, what this host runs is read-only: --review off"
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    said = facts.settings.review
+    said = facts.settings[REVIEW]
     if said.origin.is_default and facts.doubts_layers:
         return Contribution()
     state = _require_ground(facts)
@@ -33,7 +40,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     roots = [mount.source for mount in layered] or [facts.project, *([outside] if outside else [])]
     review = Review(
         origin=said.origin,
-        land=facts.settings.land.text,
+        land=facts.settings[LAND].text,
         place=state.layers,
         project=facts.project,
         trial=(facts.claude.all_projects.layer_trial, refusal(facts.tree, facts.ground)),
@@ -44,14 +51,14 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(mount.replace(kind=LAYER) for mount in layered),
         findings=tuple(find_gaps(facts, draft)) if facts.is_reviewed else (),
-        steps=tuple(Step(moment, REVIEW) for moment in (Step.BESIDE, Step.MOUNT, Step.AFTER)),
+        steps=tuple(Step(moment, REVIEW_FEATURE) for moment in (Step.BESIDE, Step.MOUNT, Step.AFTER)),
         records=(review,),
     )
 
 
 def _require_ground(facts: Facts) -> Instance:
     """Where layers are kept. Raises a Problem if there cannot be any."""
-    said, state = facts.settings.review.origin.shown, facts.claude.all_projects
+    said, state = facts.settings[REVIEW].origin.shown, facts.claude.all_projects
     without = WITHOUT if facts.is_reviewed else WALLS
     obstacle = find_obstacle(facts.tree, facts.ground)
     if obstacle is not None:
@@ -82,11 +89,18 @@ def guarded_directories(facts: Facts, mounts: list[Mount]) -> list[Mount]:
             and is_below(path, facts.project)
             and DOT_GIT not in path.lower().split("/")
             and not is_of_another_group(facts, path)
+            and _can_be_entered(facts, path)
             and not any(is_below(path, other.path) and not is_below(around, other.path) for other in found)
             and not any(is_inside(one, path) and not any(is_inside(one, part) for part in direct) for one in foreign)
         ):
             found.append(mount)
     return found[:MOST_LAYERED]
+
+
+def _can_be_entered(facts: Facts, path: str) -> bool:
+    """Whether its mode lets the user in. A layer has the same mode, and nobody could see what is in it."""
+    status = facts.tree.lstat(path)
+    return status is not None and status.st_mode & stat.S_IRWXU == stat.S_IRWXU
 
 
 def find_direct(tree: Tree, roots: list[str], mounts: list[Mount]) -> tuple[Covered, ...]:
@@ -129,3 +143,47 @@ def find_gaps(facts: Facts, draft: Draft) -> list[Finding]:
         if wish.kind == RW and not is_inside(wish.source, facts.project)
     ]
     return found
+
+
+NOT_PASTED = """\
+Only claudebox itself can keep changes until you land them. A launch does so for all of these; in this command their
+guarded parts are read-only, and the rest is written at once: {}
+"""
+TOLD_OF_ALL = """\
+What you write in the project is real for you, and for nobody else: when the box ends, the user sees a list and lands
+what they want. So work as usual, and commit as usual; commits arrive on the user's machine, hooks and configuration of
+git do not, and neither do pipes, sockets and repositories inside the project. What the user's programs run by
+themselves (CI files, editor tasks, hooks) lands only if the user picks it: name such files in your last message.
+Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv` or `git mv`, which copy then.
+"""
+TOLD_OF_PARTS = """\
+The user's own programs, or CI, run files in {names}. You can change them, and git can; on the user's machine they are
+as before until the user lands them when the box ends. Say in your last message what you changed there, and why.
+These directories cannot be removed or renamed, and those in them only by `mv`, which copies ("Invalid cross-device
+link" otherwise).{direct}
+"""
+DIRECT = "Git's worktrees in `.claude/worktrees` are not kept back."
+
+
+def section(plan: Plan, review: Review) -> Section:
+    from claudebox.output.section import Section, named
+
+    names = ", ".join(named(within(one.path, plan.project) for one in review.covered))
+    parts = TOLD_OF_PARTS.format(names=names, direct=f" {DIRECT}" if plan.guard.direct else "")
+    places = sorted(review.places)
+    return Section(
+        key="review",
+        value={
+            "land": review.land,
+            "rule": review.origin.shown,
+            "layers": [one.path for one in review.covered],
+            "direct": [one.path for one in review.direct],
+        },
+        told=(
+            ("Your changes wait for the user", TOLD_OF_ALL)
+            if review.is_whole
+            else ("Changes that wait for the user", parts),
+        ),
+        comment=NOT_PASTED.format(" ".join(map(quote, places))),
+        pasted=(("read_only_instead_of_layers", places),),
+    )

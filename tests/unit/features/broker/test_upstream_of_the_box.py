@@ -11,7 +11,8 @@ import pytest
 from claudebox.errors import Problem
 from claudebox.features.broker.decide import find_upstream
 from claudebox.model import Broker, Finding, Origin, Plan
-from claudebox.settings.values import EnvWish
+from claudebox.settings import EnvWish
+from claudebox.settings.table import ENV
 from hosts.machine import EVERYONE, TREES, Machine
 
 GATEWAY = "https://gateway.example"
@@ -125,4 +126,4 @@ def test_project_cannot_say_who_gets_the_credential(tmp_path: Path) -> None:
     facts = machine.facts("--auth", "broker")
     wish = EnvWish(BASE_URL, OTHER, Origin.of_file(".claudebox.toml", 1, is_project=True))
     with pytest.raises(Problem, match="a project's file cannot say who gets the credential"):
-        find_upstream(facts.replace(settings=facts.settings.replace(env=(wish,))), "ANTHROPIC_API_KEY")
+        find_upstream(facts.replace(settings=facts.settings.having(ENV, (wish,))), "ANTHROPIC_API_KEY")

@@ -10,7 +10,7 @@ import pytest
 
 from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome
-from claudebox.features.claude.seed import current_state
+from claudebox.features.claude.home import current_state
 from claudebox.host.tree import Tree
 from claudebox.state import Instance, State
 from claudebox.state.claude_settings import LARGEST_FILE

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.nix.fetch import find_reason, read_paths
-from claudebox.features.nix.packages import find_nix, plan_inquiry
+from claudebox.features.nix.asking import find_reason, read_paths
+from claudebox.features.nix.packages import find_nix, nix_environment
 from claudebox.host import pinned
 from hosts.machine import Machine
 from unit.nix_machine import HELLO, HOME, PROJECT, make_machine
@@ -18,6 +18,11 @@ pytestmark = pytest.mark.req("EXT-04")
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
     return make_machine(tmp_path)
+
+
+def environment(machine: Machine) -> dict[str, str]:
+    host = machine.host()
+    return nix_environment(host, find_nix(host))
 
 
 def test_nix_is_never_one_that_an_agent_can_write(machine: Machine) -> None:
@@ -44,7 +49,7 @@ def test_nix_of_the_flake_comes_first(machine: Machine, monkeypatch: pytest.Monk
 
 
 def test_no_variable_of_a_project_changes_what_nix_does(machine: Machine) -> None:
-    known = plan_inquiry(machine.host(), ()).environment
+    known = environment(machine)
     machine.plant("~/shop/ca.pem: -----BEGIN CERTIFICATE-----\n~/.claudebox/")
     hostile = {
         **dict.fromkeys(("NIX_CONFIG", "NIX_PATH", "NIX_REMOTE", "NIX_CONF_DIR", "NIX_USER_CONF_FILES"), "x"),
@@ -56,16 +61,16 @@ def test_no_variable_of_a_project_changes_what_nix_does(machine: Machine) -> Non
         "PATH": f"{PROJECT}/bin:/usr/bin",
     }
     machine.environ |= hostile
-    assert plan_inquiry(machine.host(), ()).environment == known
+    assert environment(machine) == known
     assert known["HOME"] == HOME
 
 
 def test_a_proxy_and_the_users_certificates_count(machine: Machine) -> None:
     machine.plant("/srv/ca.pem: -----BEGIN CERTIFICATE-----")
     machine.environ |= {"https_proxy": "http://proxy:3128", "NIX_SSL_CERT_FILE": "/srv/ca.pem"}
-    environment = plan_inquiry(machine.host(), ()).environment
-    assert environment["https_proxy"] == "http://proxy:3128"
-    assert environment["NIX_SSL_CERT_FILE"] == "/srv/ca.pem"
+    known = environment(machine)
+    assert known["https_proxy"] == "http://proxy:3128"
+    assert known["NIX_SSL_CERT_FILE"] == "/srv/ca.pem"
 
 
 @pytest.mark.parametrize(

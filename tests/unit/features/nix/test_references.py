@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.errors import Problem
-from claudebox.features.nix.references import Reference, read_reference, short_name
-from claudebox.settings.values import Word
+from claudebox.features.nix.packages import Reference, read_reference, short_name
+from claudebox.settings import Word
 from hosts.machine import Machine
 from unit.nix_machine import PROJECT, SAID, make_machine, planned
 
