@@ -319,7 +319,7 @@ class Hand:
                 self.bare |= {path} if is_bare else set()
                 decoy = c_call("syscall", OPEN_TREE, self.decoys, b"%d" % number, CLONE_TREE)
                 c_call("syscall", MOVE_MOUNT, decoy, b"", target, b"", BY_DESCRIPTORS)
-                os.close(decoy)
+                os.close(decoy) if decoy >= 0 else None
                 os.close(target)
             else:
                 raise Problem(f"{path} cannot be masked", "")
