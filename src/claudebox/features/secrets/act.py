@@ -119,6 +119,8 @@ def _moved(project: str, searched: Iterable[str], live: bytes) -> str:
     gone = []
     for path in os.fsdecode(live).split("\0")[:-1]:
         above = os.path.dirname(path)
+        if table.is_swap(path):
+            continue  # the editor has removed it
         is_apart = above not in searched and not (SKIPPED - {GIT}).isdisjoint(above[len(project) :].split("/"))
         gone += [path] if is_apart or os.path.realpath(path) != path or not os.path.lexists(path) else []
     names = ", ".join(escape(path.removeprefix(f"{project}/")) for path in gone[:MOST_MOVED])

@@ -181,7 +181,7 @@ def kind_of(path: str, project: str = "") -> Kind | None:
     if "/.git" in above and "/.git/" in f"{above}/":
         return (IN_GIT[own], "passwords in addresses of remotes") if own in IN_GIT else None
     name = _original(own)
-    if name != own and own.rstrip("~").rpartition(".")[2] in SWAPS:
+    if is_swap(own):
         return (EMPTY, "what an editor keeps of it") if kind_of(f"{above}/{name}") else None
     bare, parent = name.lstrip(".#-"), above.rpartition("/")[2]
     exact = filter(None, map(_WHOLE.get, (f"{parent}/{name}", f"{parent}/{bare}", name, bare)))
@@ -193,6 +193,10 @@ def kind_of(path: str, project: str = "") -> Kind | None:
     near = [(parts, kind) for longest, parts, kind in patterns if longest in name]  # a keeper asks about every new file
     matches = (kind for parts, kind in near if _matches(name, parts) or _matches(bare, parts))
     return _by_dotenv(name) or next(matches, None) or _by_directory(f"{above}/", bare) or _by_word(bare)
+
+
+def is_swap(name: str) -> bool:
+    return name.rstrip("~").rpartition(".")[2] in SWAPS
 
 
 def _original(name: str) -> str:
