@@ -1,7 +1,7 @@
 """Claude's login as it lies in a file: what is in it, how it is read and replaced, and the locks around it.
 
-Two features use it: `login` keeps the host's file and the boxes' copy in step, `broker` renews the host's. Claude Code
-works on the same files at the same time, on the host and in the boxes, so both do as it does.
+One process beside a box copies it between the host and the boxes, another one, the broker, renews the host's. Claude
+Code works on the same files at the same time, on the host and in the boxes, so both do as it does.
 
 The file is a JSON object. One member is the login, the others are not our business.
 
@@ -12,19 +12,20 @@ lock has from Claude Code (measured with 2.1.325).
 
 from __future__ import annotations
 
-import json
 import os
-import threading
 import time
 
-from claudebox.files import Replacement
+from claudebox.files import Replacement, write_whole
 from claudebox.host.tree import Tree, sha256
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Event
     from typing import Any, NoReturn, Self
+
+    from claudebox.model import Login
 
 LARGEST_FILE = 1 << 20
 RESERVED = 8192  # bytes, more than new tokens need
@@ -80,6 +81,8 @@ class Tokens(Record):
 
 def parse(content: bytes) -> dict[str, Any] | None:
     """The object, or None if it is none or cannot be written again as JSON that others understand."""
+    import json
+
     try:
         value = json.loads(content, parse_constant=_refuse)
         dump(value)
@@ -93,6 +96,8 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def dump(credentials: dict[str, Any]) -> bytes:
+    import json
+
     return json.dumps(credentials, allow_nan=False).encode()
 
 
@@ -130,7 +135,7 @@ def with_tokens(credentials: dict[str, Any] | None, tokens: Tokens) -> dict[str,
 
 
 def expiry_ms(login: dict[str, Any]) -> float:
-    """0 if it does not say when it ends."""
+    """Expiry in milliseconds; 0 if missing."""
     value = login.get("expiresAt")
     try:
         return float(value) if isinstance(value, int | float) else 0.0
@@ -139,7 +144,9 @@ def expiry_ms(login: dict[str, Any]) -> float:
 
 
 def fingerprint(login: dict[str, Any]) -> str:
-    """Tells one login from another without telling any; "" if there is none."""
+    """Hash of the tokens; "" if there are none."""
+    import json
+
     tokens = [login.get("accessToken"), login.get("refreshToken")]
     return sha256(json.dumps(tokens).encode()) if any(tokens) else ""
 
@@ -194,6 +201,41 @@ FIELDS: dict[str, Callable[[object], bool]] = {
     "rateLimitTier": _is_word,
     "clientId": _is_word,
 }
+
+
+# What was copied between the host's file and that of the boxes
+
+
+def is_current(login: Login) -> bool:
+    """Whether the boxes' copy was made from, or into, the file as it is now. Most launches find it so."""
+    kept = login.instance
+    return os.path.islink(kept.own_login) and stamp(kept.auth_login) != "" and noted(login)[:1] == [stamp(login.file)]
+
+
+def noted(login: Login) -> list[str]:
+    """The stamp of the host's file when the copy was last made, and hashes of the logins it held then or was to get."""
+    try:
+        with open(login.instance.auth_note) as note:
+            return note.read().split("\n")
+    except (OSError, ValueError):
+        return []
+
+
+def note(login: Login, *lines: str) -> None:
+    """Write the note whole: half of one would mean that the user has logged in anew."""
+    write_whole(login.instance.auth_note, os.fsencode("\n".join(lines)), is_safe=False)
+
+
+def stamp(path: str) -> str:
+    """What changes whenever a file does; "" if there is no file."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return ""
+    return f"{path} {status.st_ino} {status.st_mtime_ns} {status.st_size}"
+
+
+# The locks of Claude Code
 
 
 class Busy(Exception):
@@ -255,7 +297,7 @@ class Locks:
         self.patience_seconds = patience_seconds
         self.stays_fresh = stays_fresh  # whether a thread touches them meanwhile
         self.held: list[Lock] = []
-        self.done: threading.Event | None = None
+        self.done: Event | None = None
 
     def __enter__(self) -> Self:
         """Raises Busy if somebody else has one of them for too long."""
@@ -265,8 +307,10 @@ class Locks:
                 raise Busy
             time.sleep(PAUSE_SECONDS)
         if self.stays_fresh:
-            self.done = threading.Event()
-            threading.Thread(target=self._keep_fresh, args=(self.done,), daemon=True).start()
+            from threading import Event, Thread
+
+            self.done = Event()
+            Thread(target=self._keep_fresh, args=(self.done,), daemon=True).start()
         return self
 
     def _take_all(self) -> bool:
@@ -290,8 +334,8 @@ class Locks:
         while self.held:
             self.held.pop().release()
 
-    def _keep_fresh(self, done: threading.Event) -> None:
-        """Whoever sees an old lock believes that a dead process has left it."""
+    def _keep_fresh(self, done: Event) -> None:
+        """An old lock would pass for one that a dead process has left."""
         while not done.wait(HEARTBEAT_SECONDS):
             for lock in tuple(self.held):
                 lock.touch()

@@ -13,19 +13,19 @@ class LoginFeature(Feature):
         return facts.install is not None and facts.settings[AUTH].text == PASSTHROUGH
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.login import decide
+        from claudebox.features.login import sharing
 
-        return decide.decide(facts, draft)
+        return sharing.decide(facts, draft)
 
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
-        from claudebox.features.login import decide
+        from claudebox.features.login import sharing
 
-        return decide.complete(facts, plan)
+        return sharing.complete(facts, plan)
 
     def before(self, launch: Launch) -> None:
-        from claudebox.features.login import act
+        from claudebox.features.login import sharing
 
-        act.before(launch)
+        sharing.before(launch)
 
 
 LOGIN = LoginFeature()
