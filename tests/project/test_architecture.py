@@ -25,6 +25,7 @@ ABOVE = {
     "features": {"plan", "start", "explain", "cli"},
     "view": {"plan", "process", "start", "explain", "cli"},
     "sandbox": {"plan", "start", "explain", "cli", "settings", "features"},
+    "servers": {"plan", "sandbox", "start", "commands", "cli", "facts", "features", "view", "settings"},
     "overlay": {"plan", "sandbox", "start", "commands", "cli", "facts", "features", "view"},
     "settings": {"plan", "sandbox", "start", "explain", "cli", "features", "view", "facts", "process"},
     "process": {"plan", "sandbox", "start", "cli", "features", "view", "facts", "settings", "servers"},
