@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 from claudebox.features.allowlist.rules import GROUPS, as_option
 from claudebox.host import read_host
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import show
 from claudebox.servers.allowlist import can_be_listed
 from claudebox.settings.table import ALLOWLIST
 from claudebox.settings.words import Request
 from claudebox.state.journal import read_journal
 from claudebox.state.reach import own_instance
-from claudebox.terminal import show
 from claudebox.text import bytes_text, escape
-from claudebox.view.as_json import dump
 
 Entry = dict[str, object]
 

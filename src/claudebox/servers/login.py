@@ -21,6 +21,7 @@ from typing import Any
 from claudebox import files
 from claudebox.host.tree import sha256
 from claudebox.model import Login
+from claudebox.servers import note, noted, stamp
 from claudebox.state import LOGIN_FILE
 from claudebox.state.login import (
     KEY,
@@ -31,11 +32,8 @@ from claudebox.state.login import (
     is_whole,
     known_fields,
     login_in,
-    note,
-    noted,
     read,
     replace,
-    stamp,
     storage_lock,
 )
 

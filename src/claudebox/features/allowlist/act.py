@@ -109,7 +109,7 @@ def after(launch: Launch) -> Deed:
     def report(_: bool) -> None:
         text = bytes(allowlist.refused or b"").partition(END)[0].decode(errors="replace")
         if text and not launch.is_quiet:
-            from claudebox.terminal import say
+            from claudebox.output.terminal import say
 
             say(text)
 

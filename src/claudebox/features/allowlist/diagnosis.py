@@ -14,13 +14,13 @@ from claudebox.features.allowlist.rules import as_option
 from claudebox.host import Host
 from claudebox.host.programs import choose_uplink
 from claudebox.model import Allowed, Allowlist, Plan
+from claudebox.output.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
 from claudebox.servers.allowlist import DNS_PORT, HostList, can_be_listed, is_address, private_range, with_port
 from claudebox.servers.allowlist.relay import original_destination
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH
 from claudebox.state.reach import reach_of
-from claudebox.view.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 
 NAME = "network allowlist"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
