@@ -7,12 +7,14 @@ from claudebox.facts import Contribution, Facts
 from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK
 from claudebox.host.programs import choose_uplink
 from claudebox.host.variables import BASE_URL, is_loopback, read_address
-from claudebox.model import FILE, Allowed, Allowlist, Finding, Grant, Mount, Origin, Plan, Preparation, Step
+from claudebox.model import FILE, Finding, Grant, Mount, Origin, Plan, Preparation, Step
 from claudebox.output.section import Section
+from claudebox.record import Record
 from claudebox.servers.allowlist import (
     BELOW,
     DNS_PORT,
     WEB,
+    Allowed,
     HostList,
     is_address,
     is_name,
@@ -112,6 +114,16 @@ GROUPS = {group: [(host, why) for one, host, why in _ROWS if one == group] for g
 
 # Their bare names mean port 22, too.
 FORGES = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "git.sr.ht")
+
+
+class Allowlist(Record):
+    """How a box on tier `allowlist` is connected: nft leads what it opens to a process outside that has the list."""
+
+    allowed: tuple[Allowed, ...]
+    nft: str
+    near: tuple[str, ...]  # the addresses of this host and of its links
+    journal: str
+    notifier: str  # the program that asks on the desktop; "" if nobody is asked
 
 
 def usual_ports(host: str) -> tuple[int, ...]:

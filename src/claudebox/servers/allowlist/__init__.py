@@ -9,7 +9,8 @@ what happened.
 
 from __future__ import annotations
 
-from claudebox.model import Allowed
+from claudebox.model import Origin
+from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,16 @@ SOCKET, LIFE = b"s", b"l"
 # What comes back: memory in which the process says what it refused, for people to read.
 MEMORY = 8192
 END = b"\0"
+
+
+class Allowed(Record):
+    """A host that a box on tier `allowlist` reaches, and the ports of it."""
+
+    host: str  # a name, `*.` and the name above those that are meant, or an address
+    ports: tuple[int, ...]  # none: every port
+    origin: Origin
+    group: str = ""  # the group that it belongs to, if somebody asked for that
+    reason: str = ""  # why it is in the group
 
 
 def is_label(text: str) -> bool:
