@@ -114,7 +114,7 @@ def inside(launch: Launch, life: int, others_end: int) -> None:
 
 
 def after(launch: Launch) -> Deed:
-    """Return what says, when the box has ended, which hosts were refused. With `--quiet` only the journal has them."""
+    """Say which hosts were refused when the box has ended. With `--quiet` only the journal has them."""
     outside = launch.get(Outside)
 
     def report(_: bool) -> None:
@@ -172,7 +172,7 @@ def _attribute(kind: int, data: bytes) -> bytes:
 
 
 def _ask(kernel: socket.socket, kind: int, flags: int, body: bytes) -> None:
-    """Send a request, and wait for its answer. Raises what the kernel has against it."""
+    """Send a request and wait for its answer. Raises the kernel's error."""
     flags |= REQUEST | ACKNOWLEDGE | (ONLY_NEW if flags & CREATE else 0)
     kernel.send(HEADER.pack(HEADER.size + len(body), kind, flags, 1, 0) + body)
     (code,) = struct.unpack_from("=i", kernel.recv(4096), HEADER.size)
@@ -181,7 +181,7 @@ def _ask(kernel: socket.socket, kind: int, flags: int, body: bytes) -> None:
 
 
 def _make_sockets(host_ports: tuple[int, ...], has_ipv6: bool) -> tuple[int, list[socket.socket]]:
-    """The port of the listener to which everything is led, and all sockets."""
+    """The port of the listener that gets every connection, and all sockets."""
     made = [_listener("127.0.0.1", number) for number in host_ports]
     port = 0
     for family, everywhere, loopback in FAMILIES[: 1 + has_ipv6]:
@@ -208,7 +208,7 @@ def _datagrams(family: int, address: str) -> socket.socket:
 
 
 def ruleset(port: int | str) -> str:
-    """Rules that lead every TCP connection to this port of the box, and refuse what nobody would answer."""
+    """Rules that redirect every TCP connection to this port of the box, and reject what nobody would answer."""
     return f"""\
 table inet claudebox {{
 	chain connections {{

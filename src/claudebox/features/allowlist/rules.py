@@ -214,12 +214,12 @@ def host_text(row: Allowed) -> str:
 
 
 def as_option(host: str, port: int) -> str:
-    """What `--allow` has to say for this port; 0 if only the name was looked up."""
+    """The value of `--allow` for this port; 0 if only the name was looked up."""
     return with_port(host, port) if port and port not in usual_ports(host) else host
 
 
 def as_text(row: Allowed) -> str:
-    """The row as somebody would write it who wants no group."""
+    """The row as an option, without its group."""
     if row.ports == usual_ports(row.host):
         return row.host
     return with_port(row.host, row.ports[0] if row.ports else EVERY_PORT)

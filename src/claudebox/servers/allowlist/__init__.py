@@ -1,4 +1,4 @@
-"""The list of hosts that a box may reach, and the words between the process that knows it and whoever starts that.
+"""The list of hosts that a box may reach, and what the process that knows it and the launch say to each other.
 
 A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
 that no two names look alike: others are written as they are in DNS (xn--…).
@@ -58,7 +58,7 @@ def is_address(host: str) -> bool:
 
 
 def private_range(host: str, near: tuple[str, ...]) -> tuple[str, str] | None:
-    """The range in which an address is that is not on the internet, and why that is none of it."""
+    """The range of addresses that are not on the internet in which this one is, and why they are not."""
     if not is_address(host):
         return None
     from ipaddress import ip_address
@@ -74,7 +74,7 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
 
 
 class HostList:
-    """The list, made for looking up hosts in it."""
+    """The list, indexed by host."""
 
     def __init__(self, allowed: Iterable[Allowed] = ()) -> None:
         self.rows: dict[str, list[Allowed]] = {}
