@@ -6,7 +6,7 @@ import os
 
 from claudebox.commands import kept
 from claudebox.errors import FAILED
-from claudebox.features.caches import act
+from claudebox.features.caches import places as act
 from claudebox.model import Launch
 from claudebox.state import Cache, Instance, State
 from errors.scene import Problems, Scene

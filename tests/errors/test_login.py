@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.errors import FAILED
-from claudebox.features.login import act
+from claudebox.features import login as act
 from claudebox.model import Login
 from claudebox.state import State
 from errors.scene import Problems, Scene, old_kernel

@@ -1,10 +1,11 @@
-"""Claude Code: its program, its home, and what its options name."""
+"""Claude Code: its program, its home, and what its options name. And other agents in its place."""
 
 from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch, Plan
+from claudebox.settings.table import CLAUDE, PROGRAM
 from claudebox.state.claude_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
@@ -64,6 +65,18 @@ class Options(Feature):
         from claudebox.features.claude import options
 
         return options.decide(facts, draft)
+
+
+class Agents(Feature):
+    """Other coding agents than Claude."""
+
+    def applies(self, facts: Facts) -> bool:
+        return facts.starts_agent and facts.settings[PROGRAM].text != CLAUDE
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.claude import agents
+
+        return agents.decide(facts, draft)
 
 
 CLAUDE_CODE = Claude()

@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 from claudebox import files
-from claudebox.features.login.act import is_shared_no_more, note, noted, stamp
+from claudebox.features.login import noted, stamp
 from claudebox.host.tree import sha256
 from claudebox.model import Login
 from claudebox.state import LOGIN_FILE
@@ -75,10 +75,16 @@ def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
     descriptor = files.open_lock(login.all_projects.auth_lock)
     try:
         files.take_lock(descriptor, waits=True)
-        if may_switch or not is_shared_no_more(login):
+        if may_switch or not _is_shared_no_more(login):
             _copy_the_newer(login)
     finally:
         os.close(descriptor)
+
+
+def _is_shared_no_more(login: Login) -> bool:
+    """Whether a later launch shares another file: the user began to keep a login for boxes only, or ended that."""
+    known = "".join(noted(login)[:1])
+    return known != "" and not known.startswith(f"{login.file} ")
 
 
 def _copy_the_newer(login: Login) -> None:
@@ -102,6 +108,11 @@ def _copy_the_newer(login: Login) -> None:
         note(login, f"{login.file} ", *known)
         current = _give_to_host(login, ours, theirs) or f"{login.file} "  # no stamp: the next launch looks again
     note(login, current, *known)
+
+
+def note(login: Login, *lines: str) -> None:
+    """Write the note whole: half of one would mean that the user has logged in anew."""
+    files.write_whole(login.instance.auth_note, os.fsencode("\n".join(lines)), is_safe=False)
 
 
 def _ending_sooner(login: Login, ours: dict[str, Any]) -> dict[str, Any]:
