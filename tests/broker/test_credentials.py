@@ -22,14 +22,8 @@ from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
 from claudebox.features.broker.decide import parse_address
-from claudebox.servers.broker.credentials import (
-    CLIENT,
-    Fixed,
-    Revoked,
-    Subscription,
-    Unavailable,
-    renew,
-)
+from claudebox.servers.broker.credentials import CLIENT, Fixed, Subscription, renew
+from claudebox.servers.broker.policy import Revoked, Unavailable
 from claudebox.servers.broker.upstream import Upstream, trust
 from claudebox.state.login import Busy, Tokens, locked
 from patience import PATIENCE, comes_true

@@ -6,9 +6,10 @@ import os
 
 from claudebox.commands import kept
 from claudebox.errors import FAILED
+from claudebox.features.caches import Cache
 from claudebox.features.caches import places as act
 from claudebox.model import Launch
-from claudebox.state import Cache, Instance, State
+from claudebox.state import Instance, State
 from errors.scene import Problems, Scene
 from saying import parse
 

@@ -13,16 +13,16 @@ import os
 from claudebox import files
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.caches import CACHE, CACHES, HOST
+from claudebox.features.caches import CACHE, CACHES, HOST, Cache
 from claudebox.files import c_call
 from claudebox.host.secrets import contained_secret
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Launch, Mount, Origin, Preparation, Step
+from claudebox.output.terminal import say
 from claudebox.paths import is_inside, parents
 from claudebox.process.companion import Companion
 from claudebox.record import Record
-from claudebox.state import CACHE_LOCK, Cache, Instance
-from claudebox.terminal import say
+from claudebox.state import CACHE_LOCK, Instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

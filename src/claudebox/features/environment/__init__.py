@@ -22,14 +22,15 @@ from claudebox.host.variables import (
     may_hold_password,
     read_address,
 )
-from claudebox.model import EnvVar, Finding, Origin, Person
+from claudebox.model import EnvVar, Finding, Origin, Person, Plan
 from claudebox.settings import EnvWish
 from claudebox.settings.table import ENV, SHOWN, Setting
 from claudebox.settings.types import List, VariableName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.view.explanation import Answer, Question
+    from claudebox.output.explanation import Answer, Question
+    from claudebox.output.section import Section
 
 DROP_ENV = Setting("drop_env", SHOWN, "keep a variable out", List(VariableName()), tightens=True)
 
@@ -71,11 +72,8 @@ class Environment(Feature):
         environ, wishes = facts.host.environ | dict(facts.users.leading), facts.settings[ENV]
         kept_out = dict(draft.kept_out)
         variables = made_by_the_box(facts.person, draft.search_path, facts.system.shell)
-        variables += [
-            EnvVar(name, environ[name], Origin.of_rule(ALLOWED, REASONS[name]))
-            for name in KINDS
-            if enters(name, environ)
-        ]
+        entering = [name for name in KINDS if enters(name, environ)]
+        variables += [EnvVar(name, environ[name], Origin.of_rule(ALLOWED, REASONS[name])) for name in entering]
         if facts.certificates:
             variables += [EnvVar(name, facts.certificates, CERTIFICATES) for name in CERTIFICATE_VARIABLES]
         variables += draft.variables
@@ -94,6 +92,14 @@ class Environment(Feature):
         decided = tuple(_around_loopback(by_name).values())
         findings = environment_findings(decided, wishes, environ)
         return Contribution(findings=tuple(findings), environment=decided)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        users = [one for one in plan.environment if not one.is_ours and not one.origin.is_rule("certificates")]
+        names = ", ".join(f"`{variable.name}`" for variable in users) or "none"
+        text = f"Of the user's variables you have: {names}. All others stayed outside.\n"
+        return (Section(told=(("Environment", text),)),)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.environment import diagnosis

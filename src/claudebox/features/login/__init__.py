@@ -10,9 +10,14 @@ import os
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, find_login
 from claudebox.features import Feature
-from claudebox.model import RW, EnvVar, Launch, Login, Mount, Origin, Plan, Preparation, Step
+from claudebox.model import RW, EnvVar, Grant, Launch, Login, Mount, Origin, Plan, Preparation, Step
+from claudebox.paths import shorten_home
 from claudebox.settings.table import AUTH, PASSTHROUGH
 from claudebox.state import LOGIN_FILE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 SHARED = Origin.of_option("--auth", "Claude's login, shared by the boxes of this project")
 VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves its installation alone")
@@ -24,12 +29,14 @@ class LoginFeature(Feature):
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         # The login has a directory of its own: Claude replaces the file by rename, which no mount of a file survives.
+        login = find_login(facts)
         directory = EnvVar("CLAUDE_SECURESTORAGE_CONFIG_DIR", facts.claude.auth_place, VARIABLE, is_ours=True)
         return Contribution(
             mounts=(Mount(RW, facts.claude.auth_place, SHARED, source=facts.claude.instance.auth),),
             variables=(directory,),
             steps=(Step(Step.BEFORE, self),),
-            records=(find_login(facts),),
+            grants=grants(login, facts.home),
+            records=(login,),
         )
 
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
@@ -40,6 +47,15 @@ class LoginFeature(Feature):
         link = Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())
         return plan.replace(preparations=(*plan.preparations, directory, link))
 
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Row, Section
+
+        login = plan.get(Login)
+        if login is None:
+            return (Section(key="login"),)
+        enters = f"{shorten_home(login.file, plan.person.home)} enters: Claude can use it" if login.file else ""
+        return (Section(rows=(Row("login", words=enters),), key="login", value={"file": login.file or None}),)
+
     def before(self, launch: Launch) -> None:
         login = launch.get(Login)
         if login.file:
@@ -49,6 +65,10 @@ class LoginFeature(Feature):
 
 
 LOGIN = LoginFeature()
+
+
+def grants(login: Login, home: str) -> tuple[Grant, ...]:
+    return (Grant((("login", login.file),), "login", (shorten_home(login.file, home),)),) if login.file else ()
 
 
 def start_keeping_in_step(login: Login) -> None:

@@ -9,16 +9,16 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.toolchains import RULE
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.host.system import PLAIN_PATH
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
+from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
 from claudebox.paths import expand_home, is_below, is_inside, normalize, parents
 from claudebox.record import Record
 
 # The toolchains that are known: where they lie in a home, what is shown of them, and what may hold a token
 
-RULE = "toolchain"
 # Below a tree, or below one of its environments: settings of a whole installation, with tokens and passwords for
 # registries, and the variables that an environment of conda sets. People keep keys for APIs there.
 TOKENS = (
@@ -255,7 +255,8 @@ class Finder:
         if refusal:
             self.left_out[tree] = f"is on PATH, and not in the box: {refusal}"
             return False
-        self.trees[tree] = Mount(RO, tree, Origin.of_rule(RULE, name), source=tree, is_dir=self.tree.is_dir(tree))
+        origin = Origin.of_rule(RULE, name)
+        self.trees[tree] = Mount(RO, tree, origin, source=tree, is_dir=self.tree.is_dir(tree), consent=ANY_VERSION)
         environments = [tree, *(f"{tree}/envs/{name}" for name in self.tree.entries(f"{tree}/envs"))]
         for token in (self.tree.resolve(f"{place}/{token}") for place in environments for token in TOKENS):
             # A symlink that leaves the tree leads nowhere in the box: nothing to hide.
