@@ -23,7 +23,6 @@ from claudebox.model import (
     Launch,
     Mount,
     Origin,
-    SecretPlace,
     Step,
 )
 from claudebox.output.terminal import say
@@ -62,7 +61,7 @@ class Identity(Record):
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
-    repository, homes, places = facts.repository, facts.person.homes, facts.places
+    repository, outside = facts.repository, facts.repository.outside
     users = read_users(facts.tree, facts.host.environ, facts.host.person.home, repository.git_dir)
     own = read_own(facts.tree, repository.git_dir)
     identity = identity_in(users)
@@ -73,9 +72,13 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     # The names of masked files come last: whatever the user's list says, git must not add them.
     config = config_files(facts, identity, carried, ignored.patterns + masked, bool(lfs))
     signs = signed_by(users, own)
-    may_mount = _may_mount(repository.outside, homes, places)
+    may_mount = (
+        outside.isprintable()
+        and not refuse_writable(outside, facts.person.homes, facts.places)
+        and contained_secret(outside, facts.places) is None
+    )
     kind, origin = LAYER if facts.is_reviewed else RW, Origin.of_rule(RULE, repository.why)
-    shown = [Mount(kind, repository.outside, origin, source=repository.outside)] if may_mount else []
+    shown = [Mount(kind, outside, origin, source=outside)] if outside and may_mount else []
     return Contribution(
         mounts=(*shown, *config, *lfs),
         variables=tuple(unsigned_variables(own)),
@@ -96,12 +99,15 @@ def read_users(tree: Tree, environ: dict[str, str], home: str, git_dir: str) -> 
 
 def read_own(tree: Tree, git_dir: str) -> Pairs:
     """The repository's own file, which the box has, too. What it includes is not read: an agent may name it."""
-    if not git_dir:
-        return []
-    above, name = posixpath.split(posixpath.dirname(git_dir))
-    text = tree.text(f"{above if name == 'worktrees' else git_dir}/config") or ""
+    text = (tree.text(f"{common_directory(git_dir)}/config") if git_dir else "") or ""
     lower = text.lower()
     return parse_config(text) if "[user" in lower or "gpgsign" in lower else []
+
+
+def common_directory(git_dir: str) -> str:
+    """The directory with the configuration: a worktree has none of its own."""
+    above, name = posixpath.split(posixpath.dirname(git_dir))
+    return above if name == "worktrees" else git_dir
 
 
 def identity_in(pairs: Pairs) -> Identity:
@@ -139,12 +145,6 @@ def config_files(facts: Facts, identity: Identity, carried: Carried, ignored: by
 def quote_value(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
     return f'"{escaped}"'
-
-
-def _may_mount(outside: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> bool:
-    if not outside or not outside.isprintable():
-        return False
-    return not refuse_writable(outside, homes, places) and contained_secret(outside, places) is None
 
 
 def git_findings(repository: Repository, identity: Identity, may_mount: bool) -> list[Finding]:
