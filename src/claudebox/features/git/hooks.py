@@ -9,7 +9,7 @@ import posixpath
 
 from claudebox.errors import quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.git.configuration import common_directory
+from claudebox.features.git import common_directory
 from claudebox.host.git import parse_config
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
