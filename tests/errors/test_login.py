@@ -15,12 +15,12 @@ def login_kept_in(home: str) -> Login:
 
 
 def login_not_handed_over(scene: Scene) -> None:
-    act.start_keeping_in_step(login_kept_in(str(scene.machine.root / "gone")))
+    act.start_copying(login_kept_in(str(scene.machine.root / "gone")))
 
 
 def login_on_old_kernel(scene: Scene) -> None:
     old_kernel(scene).monkeypatch.setattr(act, "is_current", lambda _: True)
-    act.start_keeping_in_step(login_kept_in("/nonexistent"))
+    act.start_copying(login_kept_in("/nonexistent"))
 
 
 PROBLEMS: Problems = {

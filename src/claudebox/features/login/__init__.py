@@ -59,7 +59,7 @@ class LoginFeature(Feature):
     def before(self, launch: Launch) -> None:
         login = launch.get(Login)
         if login.file:
-            start_keeping_in_step(login)
+            start_copying(login)
         else:
             forget_if_gone(login)
 
@@ -71,22 +71,22 @@ def grants(login: Login, home: str) -> tuple[Grant, ...]:
     return (Grant((("login", login.file),), "login", (shorten_home(login.file, home),)),) if login.file else ()
 
 
-def start_keeping_in_step(login: Login) -> None:
+def start_copying(login: Login) -> None:
     from claudebox.process.companion import start_beside, watch_own_end
 
     if not is_current(login):
-        from claudebox.features.login.keep_in_step import bring_into_step
+        from claudebox.features.login.copying import copy_newer
 
         try:
-            bring_into_step(login)
+            copy_newer(login)
         except OSError as error:
             raise Problem(f"cannot hand over Claude's login: {error.strerror}", "without it: --auth none") from None
     watch = watch_own_end("to keep Claude's login up to date", "--auth none")
 
     def keep(_: int) -> None:
-        from claudebox.features.login.keep_in_step import keep_in_step
+        from claudebox.features.login.copying import copy_until_end
 
-        keep_in_step(login, watch)
+        copy_until_end(login, watch)
 
     os.close(start_beside(keep, (watch,)))
 
