@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from claude.session import ANSWER, Talk, broke, load
-from claudebox.features.login.copying import SOONER_AT_MOST, copy_newer
 from claudebox.model import Login
+from claudebox.servers.login import SOONER_AT_MOST, copy_newer
 from claudebox.state import State
 from claudebox.state.login import FIELDS
 from conftest import CLAUDEBOX, Account
@@ -388,7 +388,7 @@ def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monke
         host.write_text(credentials("host", 8, **MCP))
         yield
 
-    monkeypatch.setattr("claudebox.features.login.copying.storage_lock", slow)
+    monkeypatch.setattr("claudebox.servers.login.storage_lock", slow)
     copy_newer(login)
     assert token(host) == "access-host"
     assert "canary-mcp" in host.read_text()

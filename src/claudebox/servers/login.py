@@ -19,9 +19,9 @@ import time
 from typing import Any
 
 from claudebox import files
-from claudebox.features.login import noted, stamp
 from claudebox.host.tree import sha256
 from claudebox.model import Login
+from claudebox.servers import note, noted, stamp
 from claudebox.state import LOGIN_FILE
 from claudebox.state.login import (
     KEY,
@@ -45,10 +45,10 @@ SOONER_AT_MOST = 20 * 60 * MILLISECONDS
 LONGEST_VALIDITY = 24 * 3600 * MILLISECONDS  # Claude's own are good for eight hours
 
 
-def copy_until_end(login: Login, watch: int) -> None:
+def run(login: Login, end: int) -> None:
     """Copy whenever one of the files changed, until the box has ended."""
     poll = select.poll()
-    poll.register(watch, select.POLLIN)
+    poll.register(end, select.POLLIN)
     seen = _stamps(login)
     ended = False
     while not ended:
@@ -75,19 +75,14 @@ def copy_newer(login: Login, *, may_switch: bool = True) -> None:
     descriptor = files.open_lock(login.all_projects.auth_lock)
     try:
         files.take_lock(descriptor, waits=True)
-        if may_switch or not _is_shared_no_more(login):
-            _copy_locked(login)
+        copied = "".join(noted(login)[:1])
+        if may_switch or not copied or copied.startswith(f"{login.file} "):
+            _copy(login)
     finally:
         os.close(descriptor)
 
 
-def _is_shared_no_more(login: Login) -> bool:
-    """Whether a later launch shares another file: the user began to keep a login for boxes only, or ended that."""
-    known = "".join(noted(login)[:1])
-    return known != "" and not known.startswith(f"{login.file} ")
-
-
-def _copy_locked(login: Login) -> None:
+def _copy(login: Login) -> None:
     """A login that changed on the host wins, else the newer one. What is not a login never wins."""
     kept, known = login.instance, noted(login)[1:]
     _adopt(login)
@@ -108,11 +103,6 @@ def _copy_locked(login: Login) -> None:
         note(login, f"{login.file} ", *known)
         current = _give_to_host(login, ours, theirs) or f"{login.file} "  # no stamp: the next launch looks again
     note(login, current, *known)
-
-
-def note(login: Login, *lines: str) -> None:
-    """Write the note whole: half of one would mean that the user has logged in anew."""
-    files.write_whole(login.instance.auth_note, os.fsencode("\n".join(lines)), is_safe=False)
 
 
 def _ending_sooner(login: Login, ours: dict[str, Any]) -> dict[str, Any]:

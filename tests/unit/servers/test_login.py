@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.login.copying import SOONER_AT_MOST, copy_newer
 from claudebox.model import Login
+from claudebox.servers.login import SOONER_AT_MOST, copy_newer
 from claudebox.state import State
 from claudebox.state.login import Busy, storage_lock
 from patience import PATIENCE
@@ -203,7 +203,6 @@ def test_login_that_somebody_stored_while_the_host_was_locked_is_not_overwritten
     Path(login.file).write_text(credentials(0))
     copy_newer(login)
     store(login.instance.auth_login, credentials(2))
-    from claudebox.features.login import copying
 
     def locked(directory: str, patience: float) -> object:
         if directory == login.locks:
@@ -211,7 +210,7 @@ def test_login_that_somebody_stored_while_the_host_was_locked_is_not_overwritten
         return storage_lock(directory, patience)
 
     with monkeypatch.context() as patch:
-        patch.setattr(copying, "storage_lock", locked)
+        patch.setattr("claudebox.servers.login.storage_lock", locked)
         copy_newer(login, may_switch=False)
     assert number_in(login.file) == 1
     copy_newer(login, may_switch=False)
