@@ -7,9 +7,9 @@ import sys
 
 from claudebox.errors import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.features.table import SETTINGS
+from claudebox.output.terminal import show_problem
 from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
-from claudebox.terminal import show_problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ MODES = {
     "check": ("commands.check", "show_check"),
     "setup": ("commands.setup", "set_up"),
     "version": ("commands.check", "show_versions"),
-    "help": ("view.help", "show_help"),
+    "help": ("commands.show", "show_help"),
     "prove": ("commands.prove", "prove"),
     "uninstall": ("commands.kept", "uninstall"),
     "demo": ("commands.demo", "run_demo"),

@@ -6,9 +6,9 @@ import os
 
 from claudebox.commands import kept
 from claudebox.errors import FAILED
-from claudebox.features.caches import act
+from claudebox.features.caches import Cache, act
 from claudebox.model import Launch
-from claudebox.state import Cache, Instance, State
+from claudebox.state import Instance, State
 from errors.scene import Problems, Scene
 from saying import parse
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox import terminal
 from claudebox.errors import Problem
+from claudebox.output import terminal
 from errors.scene import Problems, Scene, Stage, provoke
 from golden import Golden
 from syntax import nodes

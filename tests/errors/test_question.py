@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 
-from claudebox import asking, start
+from claudebox import consent, start
 from claudebox.errors import FAILED
 from errors.scene import Problems, Scene
 from saying import parse
 
 
 def refused_answer(scene: Scene) -> None:
-    scene.monkeypatch.setattr(asking, "ask", lambda _: "n")
+    scene.monkeypatch.setattr(consent, "ask", lambda _: "n")
     scene.monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
     start.confirm(scene.machine.host(), scene.machine.plan(), parse([]))

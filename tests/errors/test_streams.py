@@ -9,9 +9,9 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from claudebox import terminal
 from claudebox.errors import FAILED, Problem
 from claudebox.model import Launch
+from claudebox.output import terminal
 from claudebox.process import isolation
 from claudebox.sandbox.launch import launch
 from claudebox.sandbox.terminal import open_users_terminal, relay, session

@@ -17,8 +17,9 @@ import socket
 import struct
 
 from claudebox.errors import Problem
+from claudebox.features.allowlist import Allowlist
 from claudebox.features.allowlist.rules import BOX
-from claudebox.model import Allowlist, Launch
+from claudebox.model import Launch
 from claudebox.process.companion import (
     Companion,
     filter_problem,
@@ -113,7 +114,7 @@ def after(launch: Launch) -> Deed:
     def report(_: bool) -> None:
         text = bytes(allowlist.refused or b"").partition(END)[0].decode(errors="replace")
         if text and not launch.is_quiet:
-            from claudebox.terminal import say
+            from claudebox.output.terminal import say
 
             say(text)
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Facts
-from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK
+from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK, Allowed, Allowlist
 from claudebox.host.programs import choose_uplink
 from claudebox.host.variables import BASE_URL, is_loopback, read_address
-from claudebox.model import FILE, Allowed, Allowlist, Broker, Finding, Mount, Origin, Plan, Step
+from claudebox.model import FILE, Finding, Grant, Mount, Origin, Plan, Preparation, Step
+from claudebox.output.section import Section
 from claudebox.settings import Word
 from claudebox.settings.table import ALLOWLIST as CHOSEN
-from claudebox.settings.table import NETWORK, NFT_PATH, OFF
+from claudebox.settings.table import AUTH, BROKER, FULL, INET, NETWORK, NFT_PATH, OFF
 from claudebox.settings.types import LAST_PORT
 
 TYPE_CHECKING = False
@@ -246,6 +247,18 @@ class HostList:
         return any(not row.ports or port in row.ports for row in self.rows_for(host))
 
 
+def _grant(row: Allowed) -> Grant:
+    ports = ",".join(map(str, row.ports)) or "every"
+    lines = (("allow", row.host, "port", ports), ("network", INET), ("network", FULL))
+    return Grant(lines, row.group or row.origin.shown, (host_text(row),), widens=True)
+
+
+def host_text(row: Allowed) -> str:
+    """The host, and its ports if they are not those of the web."""
+    host = f"[{row.host}]" if ":" in row.host else row.host
+    return host if row.ports == WEB else f"{host}:{','.join(map(str, row.ports)) or EVERY_PORT}"
+
+
 def with_port(host: str, port: int | str) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -284,9 +297,12 @@ def decide(facts: Facts) -> Contribution:
                 "for a port of this host: --host-port PORT\n      for the LAN: --network full",
             )
     journal = facts.state.network_journal if facts.state is not None else ""
+    directory = (Preparation(Preparation.DIRECTORY, facts.state.directory),) if facts.state is not None else ()
     return Contribution(
+        preparations=directory,
         mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
         steps=tuple(Step(moment, ALLOWLIST) for moment in (Step.BESIDE, Step.INSIDE, Step.AFTER)),
+        grants=tuple(map(_grant, allowed)),
         records=(Allowlist(allowed, nft, near, journal, _notifier(facts)),),
     )
 
@@ -305,16 +321,61 @@ def _notifier(facts: Facts) -> str:
     return program
 
 
-def complete(plan: Plan) -> Plan:
+def complete(facts: Facts, plan: Plan) -> Plan:
     """Say what will not work."""
     allowlist = plan.get(Allowlist)
     allowed, text = allowlist.allowed if allowlist is not None else (), ""
     own_api = next((variable.value for variable in plan.environment if variable.name == BASE_URL), "")
     host, port = (read_address(own_api) or ("https", API, ""))[1:]
-    needs_api = plan.program.title == "claude" and plan.get(Broker) is None and not (own_api and is_loopback(host))
+    asks_itself = plan.program.title == "claude" and facts.settings[AUTH].text != BROKER
+    needs_api = asks_itself and not (own_api and is_loopback(host))
     if not allowed:
         text = "the list is empty, so the box reaches nothing; --network-log --suggest says afterwards what it needed"
     elif needs_api and not HostList(allowed).permits(host, int(port or HTTPS)):
         way = f"{host}{':' if port else ''}{port}" if own_api else "@claude"
         text = f"claude does not reach its API: --allow {way}"
     return plan.replace(findings=(*plan.findings, Finding(Finding.NOTE, "--network allowlist", text))) if text else plan
+
+
+NOT_PASTED = """\
+--network allowlist: only claudebox starts the process that knows the list. After pasting, the box reaches nothing.
+In a launch, these rules lead its connections to that process (PORT is chosen then), in a network without a way out:
+{}
+The list:
+{}
+"""
+TOLD = """
+You reach these hosts, with every program that uses TCP, and nothing else:
+
+{}
+Other names do not resolve ("Could not resolve host", NXDOMAIN). Other ports and addresses are refused with a reason:
+HTTP 403 with a sentence, the TLS alert "access denied" ("unrecognized name" if the server name in TLS is another one),
+a sentence from ssh, else a reset. UDP does not leave the box. Proxies, other resolvers and retrying will not help. If
+the task needs a host, name it and ask the user for `--allow HOST` or `--allow HOST:PORT`.
+"""
+
+
+def show(plan: Plan) -> tuple[Section, ...]:
+    from claudebox.output.section import NETWORK, Row, Section, by_label, fields
+
+    allowlist = plan.get(Allowlist)
+    if allowlist is None:
+        return (Section(key="network", value={"allowed": []}),)
+    from claudebox.features.allowlist.act import ruleset
+
+    allowed = allowlist.allowed
+    by_ports = by_label((", ".join(map(str, row.ports)), (f"`{row.host}`",)) for row in allowed)
+    lines = [f"- {', '.join(hosts)}: {f'port {ports}' if ports else 'every port'}" for ports, hosts in by_ports]
+    rules = "\n".join(f"  {line}" for line in ruleset("PORT").expandtabs(4).splitlines())
+    listed = "\n".join(f"  {as_text(row)}" for row in allowed) or "  (nothing)"
+    return (
+        Section(
+            title=NETWORK,
+            lines=by_label((grant.label, grant.words) for grant in map(_grant, allowed)),
+            rows=(Row("hosts", tuple(map(host_text, allowed))),),
+            key="network",
+            value={"allowed": [fields(row, "host", "ports", "group", "reason", "rule") for row in allowed]},
+            told=((NETWORK, TOLD.format("\n".join(lines or ["- none"]) + "\n")),),
+            comment=NOT_PASTED.format(rules, listed),
+        ),
+    )

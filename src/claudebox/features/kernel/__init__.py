@@ -10,7 +10,7 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
-from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin
+from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin, Plan
 from claudebox.settings import Word
 from claudebox.settings.table import OFF, ON, SHOWN, Setting
 from claudebox.settings.types import Choice
@@ -18,6 +18,7 @@ from claudebox.settings.types import Choice
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
+    from claudebox.output.section import Section
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
 
@@ -44,6 +45,7 @@ KERNEL_HIDDEN = (
 )
 KERNEL_SETTINGS = "/proc/sys"  # some belong to the namespaces of the box, and so to the account that made them
 KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
+OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
 
 
 class KernelFeature(Feature):
@@ -67,6 +69,11 @@ class KernelFeature(Feature):
                 owns_pid_namespace=owns_pid_namespace,
             ),
         )
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import ASK, Section
+
+        return (Section(told=((ASK, OPTION),)),)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
         from claudebox.process.isolation import can_scope

@@ -9,16 +9,16 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.toolchains import RULE
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.host.system import PLAIN_PATH
 from claudebox.host.tree import Tree
-from claudebox.model import FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
+from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
 from claudebox.paths import expand_home, is_below, is_inside, normalize, parents
 from claudebox.record import Record
 
 # The toolchains that are known: where they lie in a home, what is shown of them, and what may hold a token
 
-RULE = "toolchain"
 NPMRC, PIP_CONF = "etc/npmrc", "pip.conf"  # settings of a whole installation, with tokens and passwords for registries
 # The same of one environment of conda, and the variables that it sets: people keep keys for APIs there.
 OF_CONDA = (
@@ -261,7 +261,7 @@ class Finder:
             self.left_out[tree] = f"is on PATH, and not in the box: {refusal}"
             return False
         origin = Origin.of_rule(RULE, name)
-        self.trees[tree] = Mount(RO, tree, origin, source=tree, is_dir=self.tree.is_dir(tree))
+        self.trees[tree] = Mount(RO, tree, origin, source=tree, is_dir=self.tree.is_dir(tree), consent=ANY_VERSION)
         secret = Origin.of_rule("secret", MAY_HOLD_TOKENS)
         for inner in hidden:
             for path in self._find(tree, inner):

@@ -21,11 +21,11 @@ from collections.abc import Iterator
 from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
+from claudebox.features.allowlist import Allowlist
 from claudebox.features.allowlist.act import DNS_PORT, LIFE, original_destination
 from claudebox.features.allowlist.rules import HostList, can_be_listed
 from claudebox.host.network import read_neighbourhood, rejected_range
 from claudebox.host.tree import Tree
-from claudebox.model import Allowlist
 from claudebox.process.companion import READY
 from claudebox.servers.allowlist.dns import NameServer
 from claudebox.servers.allowlist.greeting import (

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.errors import Problem
+from claudebox.features.allowlist import Allowed
 from claudebox.features.allowlist.rules import (
     EVERY_PORT,
     FORGES,
@@ -16,7 +17,7 @@ from claudebox.features.allowlist.rules import (
     is_name,
     read_allowed,
 )
-from claudebox.model import Allowed, Origin
+from claudebox.model import Origin
 from claudebox.settings import Word
 
 pytestmark = pytest.mark.req("NAME-01")

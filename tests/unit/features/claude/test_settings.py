@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.errors import Problem
 from claudebox.features.claude.home import leads_elsewhere
 from claudebox.model import RO, Finding, Plan, Preparation

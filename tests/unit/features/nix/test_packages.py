@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.agreement import agreement, find_news
-from claudebox.features.nix import PACKAGES
+from claudebox.consent import agreement, find_news
+from claudebox.features.nix import PACKAGES, Package, packages_of
 from claudebox.features.nix.packages import (
     PACKAGE,
     find_meaning,
     give_up,
+    grant,
     is_store_path,
     plan_packages,
     read_record,
@@ -21,12 +22,12 @@ from claudebox.features.nix.packages import (
     store_name,
     to_resolve,
 )
-from claudebox.model import Finding, Package, Packages
+from claudebox.model import Finding
+from claudebox.output.audit import news_text
 from claudebox.plan import make_plan
 from claudebox.settings import Settings, Word
 from claudebox.state import State, memory
 from claudebox.text import Style
-from claudebox.view.audit import news_text
 from hosts.machine import EVERYONE, TREES, Machine
 from saying import gather, parse
 from unit.nix_machine import GLIBC, HASH, HELLO, HOME, SAID, make_machine, planned
@@ -108,13 +109,13 @@ def test_failed_package_is_left_out_with_its_reason(machine: Machine) -> None:
     settings = Settings().having(PACKAGES, (Word("hello", SAID), Word("nosuch", SAID)))
     left = give_up(settings, {"nixpkgs#nosuch": "it is not there"})
     plan = make_plan(host, request, left)
-    assert [package.reference for package in plan.packages] == ["nixpkgs#hello"]
+    assert [package.reference for package in packages_of(plan)] == ["nixpkgs#hello"]
     assert Finding(Finding.NOTE, "nosuch", "not in the box: it is not there") in plan.findings
 
 
 def test_host_without_nix_works_without_packages(tmp_path: Path) -> None:
     machine = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    assert machine.plan().packages == ()
+    assert packages_of(machine.plan()) == ()
 
 
 @pytest.mark.req("UX-02")
@@ -122,10 +123,9 @@ def test_new_package_is_shown_as_new_and_another_version_is_not(machine: Machine
     keep(machine)
     without, with_hello = planned(machine), planned(machine, "hello")
     news = find_news(with_hello, (frozenset(agreement(without)),))
-    assert news.packages == with_hello.packages
+    assert [grant.lines[0] for grant in news.grants] == [("package", "nixpkgs#hello")]
     assert not news.is_grave
     new = news_text(with_hello, news, Style(False)).removeprefix("New since you agreed")
     assert new.split() == ["--package", "hello", "(hello-2.12)"]
-    newer = with_hello.packages[0].replace(paths=(GLIBC,))
-    agreed = (frozenset(agreement(with_hello)),)
-    assert find_news(with_hello.having(Packages((newer,))), agreed).amount == 0
+    newer = packages_of(with_hello)[0].replace(paths=(GLIBC,))
+    assert grant(newer).lines == grant(packages_of(with_hello)[0]).lines

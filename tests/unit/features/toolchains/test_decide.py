@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.toolchains.finder import RULE, SHIMS, TOOLCHAINS, Toolchain
+from claudebox.features.toolchains import RULE
+from claudebox.features.toolchains.finder import SHIMS, TOOLCHAINS, Toolchain
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside
@@ -273,7 +274,7 @@ def test_nothing_comes_from_where_an_agent_can_write(machine: Machine) -> None:
 
 
 def test_new_version_is_no_news(machine: Machine) -> None:
-    from claudebox.agreement import agreement, find_news
+    from claudebox.consent import agreement, find_news
 
     machine.plant("~/.nvm/versions/node/v22.1.0/bin/node*\n~/.nvm/versions/node/v22.2.0/bin/node*")
     agreed = frozenset(agreement(with_path(machine, "~/.nvm/versions/node/v22.1.0/bin").plan("--run", "true")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.terminal import no_such_number, numbers_in
+from claudebox.output.terminal import no_such_number, numbers_in
 
 pytestmark = pytest.mark.req("LAND-01")
 

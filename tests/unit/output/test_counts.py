@@ -6,6 +6,7 @@ import pytest
 
 from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
 from claudebox.commands.prove.canaries import KERNEL, Trial
+from claudebox.features.broker.decide import limits_text
 from claudebox.model import Trace
 from claudebox.overlay.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.overlay.comparison import Leftover
@@ -13,7 +14,6 @@ from claudebox.overlay.screen import MOST_LINES, Row, View, counts, summary
 from claudebox.servers.broker.policy import Refusal
 from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.text import Style, counted
-from claudebox.view.audit import limit_text
 
 PLAIN = Style(colour=False)
 VIEW = View("/p", "/h", PLAIN)
@@ -79,7 +79,7 @@ def test_limits_of_the_broker(limits: Allowance, text: str) -> None:
 
 
 def test_limits_of_the_broker_in_the_audit() -> None:
-    assert [limit_text("requests", number) for number in (1, 2)] == ["1 request", "2 requests"]
+    assert [limits_text((("requests", number),)) for number in (1, 2)] == ["1 request", "2 requests"]
 
 
 @pytest.mark.parametrize(
