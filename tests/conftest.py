@@ -237,7 +237,10 @@ def project(account: Account) -> Path:
 
 @pytest.fixture
 @needed("box")
-def box(account: Account, project: Path) -> Box:
+def box(request: pytest.FixtureRequest, account: Account, project: Path) -> Box:
+    """With another bwrap if the test has `@each_bwrap`."""
+    if hasattr(request, "param"):
+        account.environ["CLAUDEBOX_BWRAP"] = request.param
     return Box(account, project)
 
 

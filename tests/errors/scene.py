@@ -21,7 +21,7 @@ from claudebox.text import WIDTH, width
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 
-Problems: TypeAlias = dict[str, tuple[Callable[["Scene"], object], int]]
+Problems: TypeAlias = dict[str, Callable[["Scene"], object]]
 
 
 class Scene:

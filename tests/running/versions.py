@@ -35,3 +35,7 @@ def versions(program: str) -> list[ParameterSet]:
 def _marks(suite: str, nix: bool) -> list[pytest.MarkDecorator]:
     need = f"{suite}_nix" if nix else suite
     return [pytest.mark.exhaustive("one more version"), getattr(pytest.mark, need)]
+
+
+# The test gets boxes of every bwrap: versions differ in options and in bugs.
+each_bwrap = pytest.mark.parametrize("box", versions("bwrap"), indirect=True)
