@@ -13,7 +13,7 @@ from claude.test_login import watchers
 from patience import comes_true
 
 # They look for brokers, and an ordinary user sees those of the other workers.
-pytestmark = pytest.mark.xdist_group("broker")
+pytestmark = [pytest.mark.req("AUTH-03"), pytest.mark.xdist_group("broker")]
 
 
 # What a process in the box can read of others, of itself and of the files. The secret comes backwards: the program
@@ -64,7 +64,7 @@ def sweep(secret: str) -> str:
     return f"cat > /tmp/sweep.py <<'END'\n{SWEEP}END\nsleep 1000 & python3 /tmp/sweep.py {secret[::-1]}"
 
 
-@pytest.mark.req("AUTH-03", "SAND-03")
+@pytest.mark.req("SAND-03")
 def test_credential_is_nowhere_in_the_box(with_key: Talk) -> None:
     done = with_key.inside(sweep(API_KEY))
     assert done.stdout == "looked at 4 processes; claudebox-\n", done.stderr
@@ -80,7 +80,6 @@ def test_credential_would_be_found(user_with_key: Talk) -> None:
     assert "/.claude.json" in found  # the end of the key, by which Claude knows it
 
 
-@pytest.mark.req("AUTH-03")
 def test_login_of_an_earlier_box_is_out_of_sight(talk: Talk) -> None:
     file = log_in(talk.account.home / ".claude", 3600)
     talk.account.own(file.parent)
@@ -97,7 +96,6 @@ def test_login_of_an_earlier_box_is_out_of_sight(talk: Talk) -> None:
         assert done.stdout == "looked at 4 processes; \n", done.stderr
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.parametrize("network", ["none", "full", pytest.param("allowlist", marks=pytest.mark.network)])
 def test_the_box_reaches_nothing_but_what_claude_needs(user_with_key: Talk, network: str) -> None:
     script = r"""
@@ -121,7 +119,7 @@ print()
     assert done.stdout == "200 403 404 404 404 \n", done.stderr
 
 
-@pytest.mark.req("AUTH-03", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize(
     ("environ", "message"),
     [
@@ -153,7 +151,7 @@ print(api.accept()[0].recv(1000))
 """
 
 
-@pytest.mark.req("AUTH-03", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("name", ["ANTHROPIC_BASE_URL", "CLAUDEBOX_TOKEN_URL"])
 @pytest.mark.network
 def test_box_cannot_take_the_place_of_the_api(user_with_key: Talk, name: str) -> None:
@@ -167,7 +165,6 @@ def test_box_cannot_take_the_place_of_the_api(user_with_key: Talk, name: str) ->
         assert f"{name} has no https" in done.stderr
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.parametrize(
     "wish",
     [

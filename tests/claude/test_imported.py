@@ -11,6 +11,8 @@ from claudebox.features.claude.configuration import Admitted, Runnable, admit_se
 from claudebox.model import RO, TMPFS, Mount, Origin
 from hosts.machine import plant
 
+pytestmark = pytest.mark.req("INST-02")
+
 ALWAYS = {"skipDangerousModePermissionPrompt": True}
 TOKEN = "ghp_0123456789abcdef0123456789abcdef0123"
 
@@ -23,7 +25,6 @@ def hook(*commands: str, matcher: str = "Bash") -> dict[str, Any]:
     return {"matcher": matcher, "hooks": [{"type": "command", "command": command} for command in commands]}
 
 
-@pytest.mark.req("INST-02")
 def test_ordinary_settings_are_kept() -> None:
     settings = {
         "model": "opus",
@@ -36,12 +37,12 @@ def test_ordinary_settings_are_kept() -> None:
     assert admit_settings(settings, can_run) == Admitted({**settings, **ALWAYS}, ())
 
 
-@pytest.mark.req("INST-02", "UX-06")
+@pytest.mark.req("UX-06")
 def test_no_settings_are_only_what_the_box_needs() -> None:
     assert admit_settings({}, can_run) == Admitted(ALWAYS, ())
 
 
-@pytest.mark.req("INST-02", "SEC-01")
+@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(
     "name", ["apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper"]
 )
@@ -51,7 +52,7 @@ def test_helper_for_credentials_is_left_out(name: str) -> None:
     assert imported.left_out[0].startswith(f"setting {name}: it hands out credentials, which stay outside")
 
 
-@pytest.mark.req("SEC-01", "INST-02")
+@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -73,7 +74,7 @@ def test_variable_that_is_no_configuration_is_left_out(name: str, value: str) ->
     assert value not in imported.left_out[0].removeprefix(f"setting env {name}") or len(value) == 1
 
 
-@pytest.mark.req("SEC-01", "INST-02")
+@pytest.mark.req("SEC-01")
 def test_configuration_that_looks_secret_is_left_out() -> None:
     imported = admit_settings({"env": {"EDITOR": TOKEN}}, can_run)
     assert imported == Admitted(
@@ -81,7 +82,6 @@ def test_configuration_that_looks_secret_is_left_out() -> None:
     )
 
 
-@pytest.mark.req("INST-02")
 def test_hook_without_its_program_is_left_out_and_named() -> None:
     hooks = {"Stop": [hook("/opt/notify"), hook("git status", "~/bin/x")], "PreToolUse": [hook("/opt/check")]}
     assert admit_settings({"hooks": hooks}, can_run) == Admitted(
@@ -102,7 +102,6 @@ def test_hook_with_a_token_is_left_out_and_the_token_is_not_shown() -> None:
     assert TOKEN not in imported.left_out[0]
 
 
-@pytest.mark.req("INST-02")
 def test_status_line_without_its_program_is_left_out() -> None:
     expected = Admitted(ALWAYS, ("setting statusLine: its program is not in the box; to show it: --mount-ro PATH",))
     assert admit_settings({"statusLine": {"type": "command", "command": "~/bin/line"}}, can_run) == expected
@@ -125,7 +124,6 @@ def test_strange_settings_are_no_traceback(settings: dict[str, Any]) -> None:
     assert admit_settings(settings, can_run).value["skipDangerousModePermissionPrompt"] is True
 
 
-@pytest.mark.req("INST-02")
 def test_usable_server_is_kept() -> None:
     servers = {
         "local": {"command": "git", "args": ["mcp", "--port", "80"], "env": {"LEVEL": "debug"}},
@@ -134,7 +132,7 @@ def test_usable_server_is_kept() -> None:
     assert admit_servers(servers, can_run) == Admitted(servers, ())
 
 
-@pytest.mark.req("INST-02", "SEC-01")
+@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(
     ("server", "reason"),
     [
@@ -166,7 +164,6 @@ def test_strange_servers_are_no_traceback(servers: Any) -> None:
     admit_servers(servers, can_run)
 
 
-@pytest.mark.req("INST-02")
 @pytest.mark.parametrize(
     ("command", "expected"),
     [

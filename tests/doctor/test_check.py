@@ -19,6 +19,8 @@ from conftest import CHECKOUT, Account, Box
 from golden import Golden
 from shapes import HEAD, either, faults
 
+pytestmark = pytest.mark.req("UX-05")
+
 FIXED_ROWS = [
     CheckRow(OK, "bwrap", "0.12.0, /usr/bin/bwrap, not setuid"),
     CheckRow(
@@ -51,7 +53,6 @@ def fake_bwrap(box: Box, tools: Path, version: str, message: str) -> None:
     box.account.write(tools / "bwrap", script, 0o755)
 
 
-@pytest.mark.req("UX-05")
 @pytest.mark.git
 @pytest.mark.network
 def test_machine_that_can_make_a_box(box: Box, tools: Path) -> None:
@@ -61,7 +62,6 @@ def test_machine_that_can_make_a_box(box: Box, tools: Path) -> None:
     assert [line for line in result.stdout.splitlines() if width(line) > WIDTH] == []
 
 
-@pytest.mark.req("UX-05")
 def test_missing_bwrap_is_installed_like_this(box: Box, account: Account, tools: Path) -> None:
     # Not through ./claudebox, which would offer to install it.
     python = os.path.realpath("/usr/bin/python3")
@@ -77,7 +77,7 @@ def test_missing_bwrap_is_installed_like_this(box: Box, account: Account, tools:
     assert f"hint: {typed}\n" in refused.stderr
 
 
-@pytest.mark.req("UX-05", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 def test_setuid_bwrap_fails(box: Box, account: Account, tools: Path) -> None:
     shutil.copy("/usr/bin/bwrap", tools / "bwrap")
     account.own(tools)
@@ -85,7 +85,6 @@ def test_setuid_bwrap_fails(box: Box, account: Account, tools: Path) -> None:
     assert rows(box)["bwrap"]["state"] == "fail"
 
 
-@pytest.mark.req("UX-05")
 def test_namespaces_are_really_tried(box: Box, tools: Path) -> None:
     fake_bwrap(box, tools, "0.12.0", "bwrap: No permissions to create a new namespace")
     result = box.claudebox("--check")
@@ -93,7 +92,6 @@ def test_namespaces_are_really_tried(box: Box, tools: Path) -> None:
     assert "No permissions to create a new namespace" in result.stdout
 
 
-@pytest.mark.req("UX-05")
 def test_missing_claude_and_open_state_directory(box: Box, account: Account) -> None:
     (account.home / ".claudebox").mkdir()
     account.own(account.home / ".claudebox").chmod(0o755)
@@ -103,26 +101,22 @@ def test_missing_claude_and_open_state_directory(box: Box, account: Account) -> 
     assert found["state directory"]["fix"] == [f"chmod 700 {account.home}/.claudebox"]
 
 
-@pytest.mark.req("UX-05")
 def test_incomplete_npm_install_is_recognised(box: Box, account: Account, tools: Path) -> None:
     account.write(tools / "claude", "#!/bin/sh\necho 'Error: claude native binary not installed.' >&2\nexit 1\n", 0o755)
     assert "is not complete" in str(rows(box)["claude"]["measured"])
 
 
-@pytest.mark.req("UX-05")
 def test_versions_of_all_programs(box: Box, tools: Path) -> None:
     lines = box.claudebox("--version").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["claudebox", "bwrap", "claude", "pasta", "nft"]
     assert lines[2] == f"claude 2.1.197 ({tools}/claude)"
 
 
-@pytest.mark.req("UX-05")
 def test_screen_is_exactly_this(golden: Golden) -> None:
     text = report_text(FIXED_ROWS, "claudebox 0.1.0 on Ubuntu 24.04.1 LTS, Linux 6.8.0", Style(False))
     golden.check("check.txt", text)
 
 
-@pytest.mark.req("UX-05")
 def test_json_has_this_shape(box: Box) -> None:
     row = {"state": either("ok", "note", "fail"), "name": str, "measured": str, "why": str, "fix": [str]}
     shape = {**HEAD, "check": [row]}
@@ -144,7 +138,7 @@ REASONS = {
 }
 
 
-@pytest.mark.req("UX-05", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("name", REASONS)
 def test_refusal_of_the_kernel_is_explained(name: str, tmp_path: Path) -> None:
     files, message, reason, fix = REASONS[name]
@@ -156,7 +150,6 @@ def test_refusal_of_the_kernel_is_explained(name: str, tmp_path: Path) -> None:
     assert fix in " ".join(commands)
 
 
-@pytest.mark.req("UX-05")
 @pytest.mark.parametrize(
     ("release", "command"),
     [
@@ -176,7 +169,6 @@ def test_command_of_each_distribution(release: str, command: str, tmp_path: Path
     assert install_command(Tree(str(tmp_path)), "pasta") == command
 
 
-@pytest.mark.req("UX-05")
 @pytest.mark.parametrize(
     ("release", "command"),
     [

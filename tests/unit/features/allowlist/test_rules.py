@@ -66,20 +66,8 @@ def test_row_is_read(text: str, meaning: tuple[str, tuple[int, ...]]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "",
-            ".",
-            "*",
-            "**",
-            "*.",
-            "*.com",
-            "a.*.example",
-            "*x.example",
-            "x",
-            "localhost",
-            "x.localhost",
-            "-a.example",
-        ),
+        *("", ".", "*", "**", "*.", "*.com", "a.*.example", "*x.example", "x", "localhost", "x.localhost"),
+        *("-a.example",),
         *("a b.example", "a\0.example", "a\n.example", "example.org/", "https://example.org", "user@example.org"),
         *("пример.example", "ex\u0430mple.org", "a..example", ".example.org", "a.example..", f"{'a' * 64}.example"),
         *(
@@ -90,17 +78,8 @@ def test_row_is_read(text: str, meaning: tuple[str, tuple[int, ...]]) -> None:
             "example.org:",
             "a.example:1:2",
         ),
-        *(
-            "example.org:²",
-            "example.org:53",
-            "example.org:22,443",
-            "1.2.3",
-            "1.2.3.256",
-            "0x7f.1",
-            "1.2.3.4.5",
-            "[::1",
-            "::1%lo",
-        ),
+        *("example.org:²", "example.org:53", "example.org:22,443", "1.2.3", "1.2.3.256", "0x7f.1", "1.2.3.4.5", "[::1"),
+        *("::1%lo",),
         *("[1.2.3.4]:80", "[2001:db8::1]x", "@", "@nobody", "@NPM", "2130706433"),
     ],
 )
