@@ -8,9 +8,20 @@ from __future__ import annotations
 import pytest
 
 from conftest import ORDINARY_USER, Box, make_account
-from nix.asking import SOCKET, findings, has_daemon, kinds
 from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook, build, derivation
-from nix.daemon import LANDLOCKED, NEWER, NIXES, OTHER_GROUP, Configuration, NixHost, on
+from nix.daemon import (
+    LANDLOCKED,
+    NEWER,
+    NIXES,
+    OTHER_GROUP,
+    SOCKET,
+    Configuration,
+    NixHost,
+    findings,
+    has_daemon,
+    kinds,
+    on,
+)
 from nix.machine import Resident
 from patience import comes_true
 from running.versions import SYSTEM

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 
 from conftest import ORDINARY_USER, Box
-from nix.asking import has_daemon, kinds
 from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook, derivation
-from nix.daemon import NixHost, on
+from nix.daemon import NixHost, has_daemon, kinds, on
 from nix.machine import Resident
 
 PRIVATE = ("--nix", "private")

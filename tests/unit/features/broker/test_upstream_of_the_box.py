@@ -10,8 +10,10 @@ import pytest
 
 from claudebox.errors import Problem
 from claudebox.features.broker.decide import find_upstream
+from claudebox.features.broker.log import auth_log_text
 from claudebox.model import Broker, Finding, Origin, Plan
 from claudebox.settings.values import EnvWish
+from claudebox.text import WIDTH
 from hosts.machine import EVERYONE, TREES, Machine
 
 GATEWAY = "https://gateway.example"
@@ -126,3 +128,32 @@ def test_project_cannot_say_who_gets_the_credential(tmp_path: Path) -> None:
     wish = EnvWish(BASE_URL, OTHER, Origin.of_file(".claudebox.toml", 1, is_project=True))
     with pytest.raises(Problem, match="a project's file cannot say who gets the credential"):
         find_upstream(facts.replace(settings=facts.settings.replace(env=(wish,))), "ANTHROPIC_API_KEY")
+
+
+# What `--auth-log` shows of the journal.
+
+
+USUAL: dict[str, object] = {
+    "time": "2026-11-17T21:07:53Z",
+    "box": 4194304,
+    "path": "/v1/messages",
+    "status": 200,
+    "model": "claude-opus-5-5",
+    "input_tokens": 199999,
+    "output_tokens": 64000,
+    "ms": 183000,
+}
+
+
+@pytest.mark.req("AUTH-03")
+def test_line_of_a_usual_request_fits_the_terminal() -> None:
+    head, line = auth_log_text([USUAL]).splitlines()
+    assert max(len(head), len(line)) <= WIDTH
+    assert line.split() == [*"11-17 21:07 4194304 200 199999 64000 183000 messages claude-opus-5-5".split()]
+
+
+@pytest.mark.req("AUTH-03")
+def test_line_of_a_refusal_is_plain_whatever_the_box_asked_for() -> None:
+    text = auth_log_text([{"time": "2026-11-17T21:07:53Z", "box": 7, "path": "/v2/\x1b[2J", "status": 403}])
+    assert "\x1b" not in text
+    assert text.splitlines()[1].split()[:4] == ["11-17", "21:07", "7", "403"]
