@@ -11,10 +11,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
-from claudebox.features.guard import table as guard_table
 from claudebox.features.secrets import table as project_secrets
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
+from claudebox.overlay import table as guard_table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,11 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from claudebox import __version__
 from claudebox.features.allowlist.rules import GROUPS
-from claudebox.settings import types
-from claudebox.settings.contents import DESCRIPTION, NAME
-from claudebox.settings.table import BY_KEY, COMMAND, LIST, SETTINGS, Setting
-from claudebox.settings.values import PROJECT_FILE
-from claudebox.settings.words import MAY_FOLLOW, REVIEW, REVIEW_DEEDS
+from claudebox.features.table import SETTINGS
+from claudebox.settings import PROJECT_FILE, types
+from claudebox.settings.files import DESCRIPTION, NAME
+from claudebox.settings.table import REVIEW, Setting
+from claudebox.settings.types import COMMAND, LIST
+from claudebox.settings.words import REVIEW_DEEDS
 from claudebox.text import fill
 from claudebox.view.help import EXIT_STATUSES, FILES
 
@@ -112,7 +113,7 @@ def manual_page() -> str:
             *(_entry(_bold(path), text) for path, text in FILES),
             f".PP\n{FILES_TEXT}",
             ".SS Keys of these files\n",
-            *(_key(setting) for setting in BY_KEY.values()),
+            *(_key(setting) for setting in SETTINGS.by_key.values()),
             ".SH EXIT STATUS\n",
             *(_entry(_bold(status), text) for status, text in EXIT_STATUSES),
             TAIL,
@@ -120,19 +121,19 @@ def manual_page() -> str:
     )
 
 
-def _option(setting: Setting) -> str:
+def _option(setting: Setting[object]) -> str:
     names = ", ".join(_bold(name) for name in (setting.short, setting.option) if name)
     metavar = f" \\fI{_escape(setting.metavar)}\\fR" if setting.metavar else ""
     return _entry(names + metavar, setting.help)
 
 
-def _of_variable(setting: Setting) -> str:
+def _of_variable(setting: Setting[object]) -> str:
     means = f"as the key {setting.key}" if setting.in_files_only else f"as {setting.option}"
     return f"{means}, with commas between several" if setting.kind == LIST else means
 
 
-def _key(setting: Setting) -> str:
-    written = " or ".join(f'"{choice}"' for choice in setting.choices) or setting.shape
+def _key(setting: Setting[object]) -> str:
+    written = " or ".join(f'"{choice}"' for choice in setting.choices) or setting.type.shape
     return _entry(_bold(setting.key), f"{setting.help_in_files or setting.help} ({written})")
 
 
@@ -161,14 +162,13 @@ def completion(shell: str) -> str:
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
 
 
-def words_after(setting: Setting) -> tuple[str, ...]:
+def words_after(setting: Setting[object]) -> tuple[str, ...]:
     """The words that can follow an option."""
     groups = tuple(f"@{name}" for name in GROUPS) if setting.type.offers == types.HOSTS else ()
-    deeds = REVIEW_DEEDS if setting.name == REVIEW else MAY_FOLLOW.get(setting.name, ())
-    return (*setting.type.words, *groups, *deeds)
+    return (*setting.type.words, *groups, *(REVIEW_DEEDS if setting is REVIEW else ()))
 
 
-def needs_value(setting: Setting) -> bool:
+def needs_value(setting: Setting[object]) -> bool:
     return bool(setting.metavar) and not setting.metavar.startswith("[") and setting.kind != COMMAND
 
 
@@ -211,7 +211,7 @@ complete -o default -F _claudebox claudebox
 """
 
 
-def _bash_case(setting: Setting) -> str:
+def _bash_case(setting: Setting[object]) -> str:
     """What to offer after an option. A `return` without an offer leaves it to bash, which offers files."""
     words = words_after(setting)
     if setting.type.offers == types.PROFILES:
@@ -255,7 +255,7 @@ fi
 """
 
 
-def _zsh_rows(setting: Setting) -> list[str]:
+def _zsh_rows(setting: Setting[object]) -> list[str]:
     text = setting.help.replace("'", "'\\''").replace("[", "(").replace("]", ")").replace(":", " -")
     again = "*" if setting.kind == LIST else ""
     if setting.kind == COMMAND:
@@ -268,7 +268,7 @@ def _zsh_rows(setting: Setting) -> list[str]:
     return [f"'{name}[{text}]{following}'" for name in (setting.option, setting.short) if name]
 
 
-def _zsh_action(setting: Setting) -> str:
+def _zsh_action(setting: Setting[object]) -> str:
     if words := words_after(setting):
         return f"({' '.join(words)})"
     actions = {
@@ -285,7 +285,7 @@ def _fish() -> str:
     return f"# Completion of claudebox for fish.\n{rows}\n"
 
 
-def _fish_row(setting: Setting) -> str:
+def _fish_row(setting: Setting[object]) -> str:
     words = words_after(setting)
     offers = {
         types.PROFILES: '(claudebox --profile 2>/dev/null | string replace -rf "^  (\\S+).*" "\\$1")',
@@ -331,7 +331,7 @@ OF_A_MOUNT = {
 
 def schema(*, is_project: bool) -> Schema:
     """The schema of the user's own files, or of a project's, which cannot say everything."""
-    settings = [setting for setting in BY_KEY.values() if not (is_project and setting.is_users)]
+    settings = [setting for setting in SETTINGS.by_key.values() if not (is_project and setting.is_users)]
     title = PROJECT_FILE if is_project else "your own config.toml and profiles"
     titles = {key: {"description": text, **_line(is_free=True)} for key, text in TITLES.items()}
     return {
@@ -343,15 +343,16 @@ def schema(*, is_project: bool) -> Schema:
     }
 
 
-def _property(setting: Setting) -> Schema:
-    made = _value(setting.type)
-    if setting.kind == LIST and not isinstance(setting.type, types.Variables):
-        made = {"type": "array", "items": made}
-    return {"description": setting.help_in_files or setting.help, **made}
+def _property(setting: Setting[object]) -> Schema:
+    return {"description": setting.help_in_files or setting.help, **_value(setting.type)}
 
 
-def _value(kind: types.Text) -> Schema:
+def _value(kind: types.Type[Any]) -> Schema:
     match kind:
+        case types.List(element=types.Variables()):
+            return _value(kind.element)
+        case types.List():
+            return {"type": "array", "items": _value(kind.element)}
         case types.Choice():
             return {"type": "string", "enum": list(kind.choices)}
         case types.Quantity():
@@ -366,13 +367,14 @@ def _value(kind: types.Text) -> Schema:
             return _mount()
         case types.Variables():
             # Below a line such as [env] a setting would be lost.
-            names = _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}, {"not": {"enum": list(BY_KEY)}}])
+            settings = {"not": {"enum": list(SETTINGS.by_key)}}
+            names = _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}, settings])
             return {"type": "object", "propertyNames": names, "additionalProperties": _argument()}
-        case types.VariableName():
+        case types.VariableName() | types.Variable():
             return _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}])
         case types.Argument():
             return _argument()
-        case types.Path():
+        case types.Path() | types.Program():
             return _path()
     return _line()
 

@@ -6,13 +6,13 @@ import os
 
 from claudebox.agreement import News
 from claudebox.errors import Declined, Problem
+from claudebox.features.table import SETTINGS
 from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.model import Finding, Plan, Port
 from claudebox.plan import make_plan
+from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Value
 from claudebox.settings.gather import Layers, gather
-from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Value
 from claudebox.settings.words import Request
 from claudebox.terminal import ask, can_ask, errors_height, errors_style, say, says_yes
 from claudebox.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
@@ -28,24 +28,24 @@ def ask_about_project(host: Host, request: Request, layers: Layers) -> Layers:
     if project is None or request.yes or not can_ask():
         return layers
     try:
-        make_plan(host, request, gather(host, request, project.replace(granted=True)).settings)
+        make_plan(host, request, gather(SETTINGS, host, request, project.replace(granted=True)).settings)
     except Problem as problem:
         # Nobody can say yes to that, so it counts as a no until the file changes.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
         return layers.replace(settings=layers.settings.replace(findings=(note,)))
-    from claudebox.settings.project_file import note_decision
+    from claudebox.settings.files import note_decision
 
     say(wishes_text(project.wishes, errors_style()))
     granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
     prepare(note_decision(host, project.content_id, granted=granted))
-    return gather(host, request, project.replace(granted=granted))
+    return gather(SETTINGS, host, request, project.replace(granted=granted))
 
 
 def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
     lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
     for wish in wishes:
         words = [escape(_value_text(wish.value)), f"({escape(wish.value.origin.shown)})"]
-        lines += table_row(f"+ {BY_NAME[wish.name].key}", words, COLUMN, style)
+        lines += table_row(f"+ {wish.setting.key}", words, COLUMN, style)
     return "\n".join(lines) + "\n"
 
 
@@ -108,7 +108,7 @@ def _require_yes(plan: Plan, news: News, style: Style) -> None:
 
 def _show_all(plan: Plan, style: Style) -> None:
     """Show the whole audit, in the user's pager if the terminal is one that a pager can use."""
-    from claudebox.features.review.show import page
+    from claudebox.terminal import page
     from claudebox.view.audit import audit
 
     text = audit(plan, style)

@@ -6,6 +6,7 @@ import os
 import sys
 
 from claudebox.errors import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
+from claudebox.features.table import SETTINGS
 from claudebox.process import signal
 from claudebox.settings.words import LAUNCH, PROFILES, parse
 from claudebox.terminal import show_problem
@@ -23,8 +24,8 @@ MODES = {
     "explain": ("commands.show", "show_explanation"),
     PROFILES: ("commands.show", "show_profiles"),
     "instances": ("commands.kept", "tend_instances"),
-    "review": ("reviewing", "tend_layers"),
-    "report": ("features.guard.kept", "show_report"),
+    "review": ("commands.review", "tend_layers"),
+    "report": ("overlay.kept", "show_report"),
     "auth_log": ("features.broker.log", "show_auth_log"),
     "network_log": ("features.allowlist.diagnosis", "show_network_log"),
     "check": ("commands.check", "show_check"),
@@ -58,7 +59,7 @@ def main() -> NoReturn:
 
 
 def run(words: list[str]) -> int:
-    request = parse(words)
+    request = parse(SETTINGS, words)
     module, function = MODES[request.mode]
     serve = getattr(__import__(f"claudebox.{module}", fromlist=("",)), function)
     status: int = serve(request)

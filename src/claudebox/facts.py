@@ -32,8 +32,8 @@ from claudebox.model import (
 )
 from claudebox.paths import is_inside, normalize
 from claudebox.record import Record
-from claudebox.settings.table import CLAUDE, OFF, ON
-from claudebox.settings.values import MountWish, Settings, Word
+from claudebox.settings import MountWish, Settings, Word
+from claudebox.settings.table import CLAUDE, CLAUDE_ARGS, OFF, ON, PROGRAM, REVIEW
 from claudebox.settings.words import Request
 from claudebox.state import LOGIN_FILE, Instance, State
 from claudebox.state.claude_settings import UsersSettings
@@ -43,7 +43,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from claudebox.layers.machine import Ground
+    from claudebox.overlay.machine import Ground
 
     T = TypeVar("T")
 
@@ -129,12 +129,12 @@ class Facts(Record):
     @property
     def is_reviewed(self) -> bool:
         """Whether all that the box changes in the project is kept in a layer."""
-        return self.settings.review.text == ON
+        return self.settings[REVIEW].text == ON
 
     @property
     def has_layer(self) -> bool:
         """Whether some of it may be."""
-        return self.settings.review.text != OFF
+        return self.settings[REVIEW].text != OFF
 
     @property
     def doubts_layers(self) -> str:
@@ -142,27 +142,27 @@ class Facts(Record):
 
         Who asked for layers has no doubts: they get them, or no box.
         """
-        from claudebox.layers.machine import find_doubt
+        from claudebox.overlay.machine import find_doubt
 
-        if not self.settings.review.origin.is_default:
+        if not self.settings[REVIEW].origin.is_default:
             return ""
         return find_doubt(self.tree, self.ground) if self.state is not None else "the state cannot be used"
 
     @property
     def ground(self) -> Ground:
         """Where layers would be."""
-        from claudebox.layers.machine import Ground
+        from claudebox.overlay.machine import Ground
 
         return Ground(self.host.person.uid, self.claude.all_projects, self.project)
 
     @property
     def words(self) -> tuple[Word, ...]:
         """The arguments for claude, each with its origin: first those from files, then those that were typed."""
-        return (*self.settings.claude_args, *(Word(word, TYPED) for word in self.request.claude))
+        return (*self.settings[CLAUDE_ARGS], *(Word(word, TYPED) for word in self.request.claude))
 
     @property
     def runs_claude(self) -> bool:
-        return self.starts_agent and self.settings.program.text == CLAUDE
+        return self.starts_agent and self.settings[PROGRAM].text == CLAUDE
 
     @property
     def starts_agent(self) -> bool:

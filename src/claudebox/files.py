@@ -61,6 +61,19 @@ class Parent:
         os.close(self.descriptor)
 
 
+class Open:
+    """A descriptor, until a `with` ends."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+
+    def __enter__(self) -> int:
+        return self.descriptor
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.descriptor)
+
+
 def open_below(root: int, path: str, *, stays: bool = True, makes: bool = False) -> int:
     """Open a directory, entering it name by name.
 

@@ -413,15 +413,6 @@ class Review(Record):
         return tuple(one.path[len(self.project) + 1 :] for one in self.covered if one.path != self.git)
 
 
-class Limits(Record):
-    """How much of the machine the box may use; 0 means no limit. systemd enforces them."""
-
-    busctl: str
-    memory: int  # bytes
-    pids: int
-    cpu: int  # microseconds in each second
-
-
 class Kernel(Record):
     """What of the kernel the box gets, and how claudebox makes it."""
 

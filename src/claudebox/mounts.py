@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from claudebox.settings.values import Word
+    from claudebox.settings import Word
 
 USERS = "/run/user/"  # inside the system's trees, but the user can write there
 

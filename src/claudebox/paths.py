@@ -54,3 +54,8 @@ def parents(path: str) -> list[str]:
     while path := path.rpartition("/")[0]:
         above.append(path)
     return above
+
+
+def within(path: str, project: str) -> str:
+    """The path as people call it in the project."""
+    return path[len(project) + 1 :] if is_below(path, project) else path

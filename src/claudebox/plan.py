@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
-from claudebox.features.claude.decide import find_claude
-from claudebox.features.guard import table as guard
+from claudebox.features.claude.home import find_claude
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
@@ -19,8 +18,10 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
+from claudebox.overlay import table as guard
 from claudebox.paths import absolute
-from claudebox.settings.values import Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import BWRAP_PATH, HIDES, NFT_PATH, PASTA_PATH
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, check_state, claude_settings, find_state
 from claudebox.state.reach import TrustedSource, find_own_repository, host_certificates, reach_of
@@ -37,8 +38,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     """Find out what several features need to know."""
     tree, environ = host.tree, host.environ
     places, reach = _check_places(host), reach_of(host)
-    check_named(host, settings.pasta, settings.nft)
-    bwrap = choose_bwrap(host, settings.bwrap, reach)
+    check_named(host, settings[PASTA_PATH], settings[NFT_PATH])
+    bwrap = choose_bwrap(host, settings[BWRAP_PATH], reach)
     repository = find_own_repository(reach)
     person = box_person(host.person)
     all_projects = find_state(host)
@@ -48,7 +49,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     last = tree.lstat(f"{instance.masks}/lock")  # touched whenever a box starts
     loose = Loose(Indexes(tree, host.cwd, repository.git_dir), last.st_mtime_ns if last is not None else 0)
     # What the project's own file hides, which an agent may have written, is looked at all the same.
-    hides = [hide for hide in settings.hide if not hide.origin.is_projects]
+    hides = [hide for hide in settings[HIDES] if not hide.origin.is_projects]
     hidden = frozenset(absolute(hide.text, host.cwd, host.person.home) for hide in hides)
     entries = walk_project(tree, host.cwd, IN_PROJECT, loose, hidden)
     _check_size(host.cwd, entries)

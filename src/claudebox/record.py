@@ -9,7 +9,14 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self, dataclass_transform
+    from typing import Generic as Generic
 else:
+
+    class Generic:
+        """Stands for what `typing` has: `class List(Generic[T])` means nothing at run time."""
+
+        def __class_getitem__(cls, _):
+            return cls
 
     def dataclass_transform(**_):
         return lambda cls: cls

@@ -6,11 +6,12 @@ from claudebox.agreement import find_news, note_agreement, recall
 from claudebox.errors import Problem
 from claudebox.facts import Facts
 from claudebox.features.guard.decide import is_guard
+from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
-from claudebox.launch import launch
 from claudebox.model import FROM_HOST, Launch, Plan, Question
 from claudebox.plan import decide, survey
+from claudebox.sandbox.launch import launch
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
 from claudebox.terminal import can_ask, say
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 def start(request: Request) -> NoReturn:
     host = read_host()
-    layers = gather(host, request)
+    layers = gather(SETTINGS, host, request)
     if layers.project is not None and layers.project.is_undecided:
         from claudebox.asking import ask_about_project
 
@@ -55,7 +56,7 @@ def plan_until_known(facts: Facts) -> Plan:
 def show_unseen(facts: Facts) -> None:
     """Show before anything else what an earlier box left, if its report may have been seen by nobody."""
     if facts.state is not None and facts.tree.lstat(f"{facts.state.reports}/unseen") is not None:
-        from claudebox.features.guard import kept
+        from claudebox.overlay import kept
 
         kept.show_unseen(facts.state)
 
@@ -64,7 +65,7 @@ def look_back(host: Host, plan: Plan, *, may_ask: bool) -> bool:
     """Look at what a box left if claudebox was killed while it ran. Returns whether something may have changed here."""
     if plan.state is None or not any(name.startswith("box-") for name in host.tree.entries(plan.state.reports)):
         return False
-    from claudebox.features.guard import kept
+    from claudebox.overlay import kept
 
     return kept.look_back(plan, may_ask=may_ask)
 
@@ -74,9 +75,9 @@ def finish_landings(host: Host, plan: Plan) -> None:
     layers = plan.state.layers if plan.state is not None else ""
     journals = [f"{layers}/{name}/journal" for name in host.tree.entries(layers) if name.isdigit()]
     if any(host.tree.lstat(f"{journal}{end}") is not None for journal in journals for end in ("", ".done")):
-        from claudebox import reviewing
+        from claudebox.commands import review
 
-        reviewing.finish_landings(layers)
+        review.finish_landings(layers)
 
 
 def try_namespaces(host: Host, plan: Plan) -> None:

@@ -10,10 +10,13 @@ from claudebox.text import RED, WIDTH, Style, cut, escape, fill, style_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
     from typing import TextIO
 
 HEIGHT = 24  # lines, where nobody knows better
 LONGEST_LINE_BYTES = 4096  # a terminal hands over no more at once
+KEEP = "keep"
+PAGER = "less -R"
 WHAT_CAN_BE_ANSWERED = "Answer with a word of the question, or with its first letter.\n"
 
 
@@ -106,6 +109,23 @@ def says_yes(question: str) -> bool:
     return ask(question) in ("y", "yes")
 
 
+def choose(asking: Callable[[str], str], question: str, words: tuple[str, ...], default: str) -> tuple[str, str]:
+    """Ask for one of the words, or its first letter. Returns the word, and what was typed behind it.
+
+    A bare Enter is the default. A no keeps everything, and so it is if nobody can be asked.
+    """
+    while True:
+        try:
+            said, _, rest = (asking(question) or default).partition(" ")
+        except Problem:
+            return KEEP, ""
+        said = KEEP if said in ("n", "no") else said
+        for word in words:
+            if said in (word, word[0]):
+                return word, rest.strip()
+        say(WHAT_CAN_BE_ANSWERED)
+
+
 def numbers_in(said: str, most: int) -> set[int]:
     """The numbers of a list that somebody typed: `1 3-5, 8`. None, if a word is not one of them: it may be a slip."""
     found: set[int] = set()
@@ -145,3 +165,51 @@ def show_problem(problem: Problem, uid: int = -1) -> None:
         first, *rest = for_account(problem.hint, uid).split("\n")
         text += f"\nhint: {escape(first)}\n" + "".join(f"{escape(line)}\n" for line in rest)
     sys.stderr.write(text)
+
+
+def page(lines: Iterable[str], home: str) -> None:
+    """Show lines in the pager that the user has chosen. Standard output is not the terminal's when a box has ended.
+
+    Of git, only the user's own configuration counts. A repository may name programs, too: those would be the agent's.
+    """
+    import subprocess
+
+    from claudebox.host import read_host
+    from claudebox.host.programs import trusted_path
+    from claudebox.state.reach import reach_of
+
+    host = read_host()
+    program = users_program("pager.diff", home) or users_program("core.pager", home) or os.environ.get("PAGER", "")
+    # Without entries of PATH that an agent can write: the pager would come from there.
+    path = trusted_path(host, reach_of(host))
+    less = {"LESS": os.environ.get("LESS", "FRX"), "LESSSECURE": "1"}
+    words = ["/bin/sh", "-c", program or PAGER]
+    terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    environ = {**host.environ, "PATH": path, **less}
+    pager = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=terminal, cwd="/", env=environ)
+    os.close(terminal)
+    assert pager.stdin is not None
+    try:
+        for line in lines:
+            pager.stdin.write(f"{line}\n".encode(errors="backslashreplace"))
+        pager.stdin.close()
+    except BrokenPipeError:
+        pass  # they have seen enough
+    while True:
+        try:
+            pager.wait()
+            return
+        except KeyboardInterrupt:
+            continue  # less takes it for its own
+
+
+def users_program(key: str, home: str) -> str:
+    """What the user's own configuration of git says, never the repository's."""
+    from claudebox.host.git import host_configs, load_config
+    from claudebox.host.tree import Tree
+
+    tree, value = Tree(), ""
+    for config in host_configs(dict(os.environ), home):
+        for name, said in load_config(tree, config, home, ""):
+            value = said if name == key else value
+    return value

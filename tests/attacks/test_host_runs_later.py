@@ -13,7 +13,7 @@ import pytest
 from claudebox.features.secrets.table import WANTED as MAY_BE_SECRET
 from conftest import Account, Box
 from running.versions import versions
-from unit.features.guard.test_table import HELD
+from unit.overlay.test_table import HELD
 
 pytestmark = pytest.mark.req("INST-02")
 

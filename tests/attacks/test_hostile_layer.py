@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Account, Box, make_repository
-from unit.layers.world import picture
+from unit.overlay.world import picture
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from attacks.unprotected import FILTER, without
-from claudebox.features.kernel import seccomp as table
+from claudebox.sandbox import seccomp as table
 from conftest import Account, Box, make_account
 
 pytestmark = [pytest.mark.req("SEC-02"), pytest.mark.root_differs("the kernel lets root write here")]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from attacks.conftest import TITLE, said
+from attacks.conftest import TITLE, box_words, said
 from conftest import Account, Box, make_repository
 from patience import comes_true
 
@@ -162,3 +162,124 @@ def test_program_for_the_group_is_named(box: Box, project: Path) -> None:
     project.chmod(0o2775)
     heard = said(box.inside("sh", "-c", "mkdir -p x target; cp /bin/true x; cp /bin/true target; chmod g+s */true"))
     assert "target/true, x/true (makes whoever starts it you, or one of your group)" in heard
+
+
+# What looks like something else.
+
+
+BARE = """
+cd docs; git init -q --bare /tmp/b; cp -r /tmp/b/HEAD /tmp/b/objects /tmp/b/refs .; mkdir .git; printf %s "$0" > config
+"""
+OWN_WORK_TREE = '[core]\nrepositoryformatversion=0\nbare=false\nworktree=.\nfsmonitor="touch ~/ran; false"\n'
+
+
+def test_empty_directory_of_git_hides_no_repository(box: Box, account: Account, repository: Path) -> None:
+    heard = said(box.inside("sh", "-c", BARE, OWN_WORK_TREE))
+    account.run("git", "status", cwd=repository / "docs")
+    assert (account.home / "ran").exists(), "the attack is real"
+    assert TITLE in heard
+    assert "docs" in heard.partition(TITLE)[2]
+
+
+@pytest.mark.parametrize("place", ["x", "docs"])
+def test_crowd_in_another_repository_hides_nothing(box: Box, account: Account, repository: Path, place: str) -> None:
+    script = f"""
+    mkdir -p {place}/objects {place}/refs; echo ref: refs/heads/x > {place}/HEAD; touch $(seq -f {place}/f%.0f 2500)
+    rm -f .git/COMMIT_EDITMSG; ln -s ~/.bashrc .git/COMMIT_EDITMSG
+    """
+    heard = said(box.inside("sh", "-c", script))
+    assert not (repository / ".git/COMMIT_EDITMSG").is_symlink()
+    assert ".git/COMMIT_EDITMSG" in heard
+
+
+def test_crowd_in_the_same_one_is_named(box: Box, repository: Path) -> None:
+    assert "nothing in it was looked at" in said(box.inside("sh", "-c", "touch $(seq -f .git/f%.0f 2500)"))
+
+
+MODULES = {
+    "before-the-standard-library": ("", "echo > argparse.py", "argparse.py"),
+    "empty-directory": ("", "mkdir pre_commit", "pre_commit"),
+    "compiled": ("", "echo > pre_commit.pyc", "pre_commit.pyc"),
+    "extension": ("", "echo > json.cpython-311-x86_64-linux-gnu.so", "json.cpython-311-x86_64-linux-gnu.so"),
+    "nested": ("lib", "echo > lib/pre_commit.py", "lib/pre_commit.py"),
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_module_that_a_hook_would_find_first_is_named(box: Box, account: Account, repository: Path, name: str) -> None:
+    place, script, named = MODULES[name]
+    if place:
+        make_repository(account, account.write(repository / place / "file").parent)
+    account.write(
+        repository / place / ".git/hooks/pre-commit", "#!/bin/sh\nexec python3 -mjson.tool </dev/null\n", 0o755
+    )
+    assert f"new {named} (a hook or git's configuration runs" in said(box.inside("sh", "-c", script))
+    assert said(box.inside("sh", "-c", "mkdir node_modules; echo > x.js; touch my-notes.py")) == ""
+
+
+def test_copy_of_a_task_beside_another_program_is_named(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / ".vscode/tasks.json", '{"tasks": [{"command": "./build.sh"}]}')
+    heard = said(box.inside("sh", "-c", "cp -r .vscode docs; echo evil > docs/build.sh"))
+    assert "docs/.vscode/tasks.json" in heard
+
+
+def test_resolutions_that_git_would_replay_are_taken_away(box: Box, account: Account, repository: Path) -> None:
+    """The directory alone switches it on."""
+    assert "rr-cache" in said(box.inside("mkdir", ".git/rr-cache"))
+    assert not (repository / ".git/rr-cache").exists()
+    account.run("mkdir", "-p", ".git/rr-cache/1", cwd=repository)
+    assert said(box.inside("sh", "-c", "mkdir .git/rr-cache/2; touch .git/rr-cache/2/preimage")) == "", (
+        "it was on before"
+    )
+
+
+def test_directory_of_a_tool_that_nobody_can_list_stops_no_start(box: Box, account: Account, repository: Path) -> None:
+    box.inside("sh", "-c", "mkdir .claude .vscode; chmod 0 .claude .vscode")
+    done = box.inside("sh", "-c", "chmod 700 .claude; echo {} > .claude/settings.json")
+    assert "itself failed" not in done.stderr
+    for name in (".claude", ".vscode"):
+        (repository / name).chmod(0o755)
+    assert not (repository / ".claude/settings.json").exists()
+
+
+# 65,536 bytes each, which take no room on the disk.
+LARGE_REFS = """
+import os
+os.makedirs(".git/refs/heads/x")
+for number in range(60000):
+    file = os.open(f".git/refs/heads/x/{number}", os.O_CREAT | os.O_WRONLY); os.ftruncate(file, 1 << 16); os.close(file)
+"""
+LESS_MEMORY = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)); os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_large_refs_take_no_memory(box: Box, account: Account, repository: Path) -> None:
+    words = box_words(box, "python3", "-c", f"{LARGE_REFS}\nopen('.envrc', 'w').write('x')")
+    done = account.run("python3", "-c", LESS_MEMORY, *words, cwd=repository)
+    assert "new .envrc" in said(done)
+    assert "not all branches" in said(done)
+    done = account.run("python3", "-c", LESS_MEMORY, *box_words(box, "true"), cwd=repository)
+    assert done.returncode == 0, done.stderr
+
+
+def test_report_that_could_not_be_kept_is_made_again(box: Box, account: Account, repository: Path) -> None:
+    """A full disk, and nobody at the terminal any more."""
+    account.write(account.home / ".claudebox/config.toml")
+    script = "touch started; until test -e full; do sleep 0.02; done; echo x > .mcp.json"
+    words = box_words(box, "sh", "-c", script)
+    with account.running("sh", "-c", 'exec "$@" 2>/dev/null', "-", *words, cwd=repository) as process:
+        assert comes_true((repository / "started").exists)
+        account.run("prlimit", "--pid", str(process.pid), "--fsize=0")
+        account.write(repository / "full")
+        process.wait(60)
+    assert "new .mcp.json" in said(box.inside("true"))
+
+
+@pytest.mark.parametrize("key", ["init.defaultBranch", "user.name"])
+def test_word_that_is_no_program_holds_nothing(box: Box, account: Account, repository: Path, key: str) -> None:
+    account.run("git", "config", key, "main", cwd=repository)
+    account.write(repository / "main", "x\n", 0o755)
+    done = box.inside("sh", "-c", "rm main; echo new > main")
+    assert (done.returncode, said(done)) == (0, ""), done.stderr

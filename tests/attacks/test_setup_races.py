@@ -39,7 +39,7 @@ BLIND = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
-import claudebox.launch as launch
+import claudebox.sandbox.launch as launch
 launch.expect = lambda *_: ()
 cli.main()
 """
@@ -61,7 +61,7 @@ EXCHANGED = """
 import os, sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli, start
-import claudebox.launch as module
+import claudebox.sandbox.launch as module
 launch = start.launch
 if "--blind" in sys.argv:
     sys.argv.remove("--blind")

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.launch.escape_codes import OutputFilter
+from claudebox.sandbox.terminal.escape_codes import OutputFilter
 from patience import comes_true
-from unit.launch.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS
+from unit.sandbox.terminal.terminal_codes import DANGEROUS_CODES, DANGEROUS_STRINGS
 
 pytestmark = pytest.mark.tmux
 

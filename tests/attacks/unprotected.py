@@ -40,8 +40,8 @@ SHARES_THE_TERMINAL = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli
-from claudebox.launch import attend
-attend.open_users_terminal = lambda: -1
+from claudebox.sandbox import launch
+launch.open_users_terminal = lambda: -1
 cli.main()
 """
 ON_THE_USERS_TERMINAL = (os.path.realpath(sys.executable), "-I", "-c", SHARES_THE_TERMINAL, str(CHECKOUT / "src"))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from claude.session import Session, Talk
+from claudebox.features.table import SETTINGS
 from claudebox.settings.mistakes import REMOVED
-from claudebox.settings.table import BY_OPTION
-from claudebox.settings.words import parse
 from conftest import Account
+from saying import parse
 
 pytestmark = pytest.mark.req("ARGS-01")
 
@@ -180,7 +180,11 @@ def test_everything_that_claude_tells_of_passes(version: str, user: Account, req
         return user.run(claude, *words, "--help").stdout
 
     def options(text: str) -> set[str]:
-        return {*re.findall(r"^  (?:-\w, |--\w+, )?(--[\w-]+)", text, re.MULTILINE)} - BY_OPTION.keys() - REMOVED.keys()
+        return (
+            {*re.findall(r"^  (?:-\w, |--\w+, )?(--[\w-]+)", text, re.MULTILINE)}
+            - SETTINGS.by_option.keys()
+            - REMOVED.keys()
+        )
 
     main = told()
     commands = re.findall(r"^  ([a-z][a-z-]*)", main.partition("Commands:")[2], re.MULTILINE)
@@ -188,7 +192,9 @@ def test_everything_that_claude_tells_of_passes(version: str, user: Account, req
     for option in options(main):
         assert parse([option, "x"]).claude == (option, "x")
     for line in [*([one] for one in commands), ["mcp", "add"], ["plugin", "install"]]:
-        alone = [line] if f"--{line[0]}" not in BY_OPTION else []  # such as `auth`, which does nothing by itself
+        alone = (
+            [line] if f"--{line[0]}" not in SETTINGS.by_option else []
+        )  # such as `auth`, which does nothing by itself
         for words in [*alone, [*line, "--help"], *([*line, option] for option in options(told(*line)))]:
             assert parse(words).claude == tuple(words)
 

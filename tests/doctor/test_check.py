@@ -13,10 +13,10 @@ from claudebox.commands.check import report_json, report_text, show_check, show_
 from claudebox.host.system import install_command
 from claudebox.host.tree import Tree
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, explain
-from claudebox.settings.words import parse
 from claudebox.text import WIDTH, Style, width
 from conftest import CHECKOUT, Account, Box
 from golden import Golden
+from saying import parse
 from shapes import HEAD, either, faults
 
 pytestmark = pytest.mark.req("UX-05")

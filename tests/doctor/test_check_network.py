@@ -21,8 +21,7 @@ from claudebox.features.network.uplink import OPEN_FOR_GOOD, OPEN_NOW, TUN
 from claudebox.host.tree import Tree
 from claudebox.process import trial
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, Outcome, version_number
-from claudebox.settings.gather import from_options, merge
-from claudebox.settings.words import parse
+from claudebox.settings.gather import merge
 from claudebox.text import WIDTH, Style, width
 from conftest import CLAUDEBOX, Account, Box
 from golden import Golden
@@ -30,6 +29,7 @@ from hosts.machine import EVERYONE, TREES, Machine
 from patience import PATIENCE, comes_true
 from running.needs import needed
 from running.versions import each, path
+from saying import from_options, parse
 
 CABLE = "ip link add eth0 type veth peer name far; ip link set far up; ip link set eth0 up; ip link set lo up;"
 DEFAULT_ROUTE = "ip address add 198.51.100.2/24 dev eth0; ip route add default via 198.51.100.1;"

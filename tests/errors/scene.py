@@ -12,10 +12,10 @@ import pytest
 
 from claudebox import terminal
 from claudebox.errors import Problem
-from claudebox.features.network import act as network
+from claudebox.features.network import uplink as network
 from claudebox.model import Uplink
 from claudebox.process import isolation
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings import PROJECT_FILE
 from claudebox.state import instance_name
 from claudebox.text import WIDTH, width
 from golden import Golden

@@ -11,7 +11,8 @@ from claudebox.features.login import act as login
 from claudebox.model import Launch, Login, Origin
 from claudebox.process.companion import Companion, start_beside
 from claudebox.servers.broker.upstream import trust
-from claudebox.settings.values import EnvWish
+from claudebox.settings import EnvWish
+from claudebox.settings.table import ENV
 from claudebox.state import State
 from errors.scene import Problems, Scene, old_kernel
 
@@ -34,12 +35,12 @@ def broker_that_cannot_listen(scene: Scene) -> None:
 def broker_that_ends_at_once(_: Scene) -> None:
     life, other = os.pipe()
     os.close(other)
-    Companion(life, act.ended, act.failed).require_ready(os.pidfd_open(os.getpid()))
+    Companion(life, act.ended, act.failed).require_ready()
 
 
 def broker_that_says_why(_: Scene) -> None:
     life = start_beside(broker_without_trust, ())
-    Companion(life, act.ended, act.failed).require_ready(os.pidfd_open(os.getpid()))
+    Companion(life, act.ended, act.failed).require_ready()
 
 
 def broker_without_trust(_: int) -> None:
@@ -60,7 +61,7 @@ def asked_of_the_broker(*words: str, **environ: str) -> Callable[[Scene], None]:
 def project_names_the_address(scene: Scene) -> None:
     facts = scene.with_environ(ANTHROPIC_API_KEY="x").machine.facts("--auth", "broker")
     wish = EnvWish("ANTHROPIC_BASE_URL", OTHER, Origin.of_file(".claudebox.toml", 3, is_project=True))
-    find_upstream(facts.replace(settings=facts.settings.replace(env=(wish,))), "ANTHROPIC_API_KEY")
+    find_upstream(facts.replace(settings=facts.settings.having(ENV, (wish,))), "ANTHROPIC_API_KEY")
 
 
 def login_kept_in(home: str) -> Login:

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 
 from claudebox import asking, start, terminal
 from claudebox.errors import Problem
-from claudebox.features.limits import act as limits
-from claudebox.launch import keeper, launch, relay
-from claudebox.model import Launch, Limits
+from claudebox.features.limits import Limits
+from claudebox.features.limits import systemd as limits
+from claudebox.model import Launch
 from claudebox.process import isolation
-from claudebox.settings.words import parse
+from claudebox.sandbox.launch import launch
+from claudebox.sandbox.terminal import open_users_terminal, relay, session
 from errors.scene import Problems, Scene
+from saying import parse
 
 
 def no_proc_of_its_own(scene: Scene) -> None:
@@ -110,13 +112,13 @@ def no_pseudoterminals(scene: Scene) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     scene.monkeypatch.setattr(os, "openpty", refuse)
-    keeper.fork_on_terminal(-1, into_namespaces=False)
+    session.fork_on_terminal(-1, into_namespaces=False)
 
 
 def terminal_of_somebody_else(scene: Scene) -> None:
     scene.monkeypatch.setattr(os, "isatty", lambda _: True)
     scene.monkeypatch.setattr(os, "open", lambda *_: os.lstat("/no/such/terminal"))
-    keeper.open_users_terminal()
+    open_users_terminal()
 
 
 def two_terminals(scene: Scene) -> None:

@@ -7,8 +7,8 @@ import os
 from claudebox import files
 from claudebox.features.secrets import act, decide, finding, keeper
 from claudebox.host import walk
-from claudebox.launch import gate
 from claudebox.model import RW, Launch, Mount, Origin
+from claudebox.sandbox import gate
 from errors.scene import Problems, Scene, with_file, with_project_file
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 
 from claudebox.features.allowlist import act
-from claudebox.features.network import act as network
+from claudebox.features.network import uplink as network
 from claudebox.model import Launch, Origin, Port
 from claudebox.process import isolation
 from claudebox.process.companion import filter_problem, open_port
-from claudebox.settings.words import parse
 from errors.scene import Problems, Scene, old_kernel, pasta_ends, with_file
+from saying import parse
 
 
 def with_uplink(scene: Scene) -> Scene:

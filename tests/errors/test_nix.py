@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from claudebox import start
-from claudebox.features.nix import NIX
-from claudebox.features.nix import act as asking_nix
-from claudebox.features.nix.fetch import fetch_packages
-from claudebox.features.nix.packages import Inquiry
+from claudebox.features.nix import NIX_FEATURE
+from claudebox.features.nix import asking as asking_nix
+from claudebox.features.nix.asking import fetch_packages
+from claudebox.host import pinned
 from claudebox.model import Question
-from claudebox.state import State
 from errors.scene import Problems, Scene
 from hosts.machine import EVERYONE, Machine
 
 
 def box_that_is_never_known(scene: Scene) -> None:
     """What Nix is asked about changes each time."""
-    plan = scene.machine.plan().replace(unknown=(Question(NIX, "always the same"),))
+    plan = scene.machine.plan().replace(unknown=(Question(NIX_FEATURE, "always the same"),))
     scene.monkeypatch.setattr(start, "decide", lambda _: plan)
     scene.monkeypatch.setattr(asking_nix, "find_out", lambda facts, _: facts)
     start.plan_until_known(scene.machine.facts())
@@ -42,7 +41,9 @@ def registry_leads_to_the_project(scene: Scene) -> None:
 
 
 def nix_gone_at_the_last_moment(scene: Scene) -> None:
-    fetch_packages(Inquiry("/nonexistent/nix", {}, ("nixpkgs#hello",), State(str(scene.machine.root)), ""))
+    host = scene.machine.host()
+    scene.monkeypatch.setitem(pinned.PROGRAMS, "nix", "/nonexistent/nix")
+    fetch_packages(host.replace(person=host.person.replace(home=str(scene.machine.root))), ["nixpkgs#hello"])
 
 
 PROBLEMS: Problems = {

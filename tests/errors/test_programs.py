@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 from subprocess import CompletedProcess
 
-from claudebox import cli, launch
+from claudebox import cli
 from claudebox.commands import demo, prove, setup
 from claudebox.commands.prove import Silent
 from claudebox.features.claude import configuration as imported
 from claudebox.model import Launch
-from claudebox.settings.words import Request, parse
+from claudebox.sandbox import launch
+from claudebox.settings.words import Request
 from errors.scene import Problems, Scene, program_from_the_project, with_file
+from saying import parse
 
 
 def shim_of_a_version_manager(scene: Scene) -> None:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from claudebox import files, reviewing
+from claudebox import files
+from claudebox.commands import review as reviewing
 from claudebox.commands import show
-from claudebox.features.review import act, end
-from claudebox.layers import recovery, store
-from claudebox.layers.changes import Baseline
-from claudebox.layers.landing import land
-from claudebox.layers.recovery import recover
-from claudebox.layers.store import Layer
 from claudebox.model import BY_DEFAULT, Covered, Origin, Review
-from claudebox.settings.words import parse
+from claudebox.overlay import landing, mounting, review, store
+from claudebox.overlay.changes import Baseline
+from claudebox.overlay.history import Carried
+from claudebox.overlay.landing import land, recover
+from claudebox.overlay.store import Layer
 from errors.scene import Problems, Scene
-from unit.layers.world import World, make_world
+from saying import parse
+from unit.overlay.world import World, make_world
 
 NOWHERE = Layer("3", "/nonexistent/3", "/home/alice/shop", "", Baseline(0, {}))
 OVERLAY = "30 1 0:30 / / rw,relatime - overlay overlay rw"
@@ -85,7 +85,7 @@ def is_not_undone(scene: Scene) -> None:
 def is_not_emptied(scene: Scene) -> None:
     world = world_of(scene)
     world.write("new")
-    scene.monkeypatch.setattr(recovery, "note", fail_for_want_of_room)
+    scene.monkeypatch.setattr(landing, "note", fail_for_want_of_room)
     world.land()
 
 
@@ -104,17 +104,22 @@ def review_of(path: str, origin: Origin) -> Review:
 
 WHOLE = review_of("/home/alice/shop", Origin.of_option("--review"))
 GUARDED = review_of("/home/alice/shop/.github", Origin.of_option("--review"))
+CARRIED = Carried(entries=frozenset({b"x"}))
 UNASKED = review_of("/home/alice/shop/.github", BY_DEFAULT)
 
 
 def no_mount(review: Review) -> None:
     words = (b"claudebox:0", b"/nonexistent", b"overlay", 0, b"")
-    raise act._refused(review.covered[0].path, review, words)
+    raise mounting._refused(review.covered[0].path, review, words)
+
+
+def no_attributes() -> None:
+    mounting._require_attributes(NOWHERE, WHOLE)
 
 
 def for_good(scene: Scene, how: Callable[[], None]) -> None:
     """As if this error (there is no such file) said that the machine never can."""
-    scene.monkeypatch.setattr(act, "FOR_GOOD", (2,))
+    scene.monkeypatch.setattr(mounting, "FOR_GOOD", (2,))
     how()
 
 
@@ -127,16 +132,16 @@ PROBLEMS: Problems = {
     "review-as-a-command": dry_run,
     "review-changed-meanwhile": changed_meanwhile,
     "review-in-use": lambda scene: tend(with_layers(scene, NOWHERE), "discard", "3"),
-    "review-no-attributes": lambda scene: for_good(scene, lambda: act._require_attributes(NOWHERE, WHOLE)),
-    "review-no-attributes-now": lambda _: act._require_attributes(NOWHERE, WHOLE),
+    "review-no-attributes": lambda scene: for_good(scene, lambda: mounting._require_attributes(NOWHERE, WHOLE)),
+    "review-no-attributes-now": lambda _: no_attributes(),
     "review-no-layer": lambda _: store.make_layer("/dev/null/layers", "/home/alice/shop", ""),
     "review-no-mount": lambda scene: for_good(scene, lambda: no_mount(WHOLE)),
     "review-no-mount-now": lambda _: no_mount(UNASKED),
     "review-no-mount-of-a-part": lambda scene: for_good(scene, lambda: no_mount(GUARDED)),
     "review-no-mount-unasked": lambda scene: for_good(scene, lambda: no_mount(UNASKED)),
-    "review-no-project": lambda _: act._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"),
-    "review-no-place": lambda _: act._make_directory("/proc/worktrees"),
-    "review-no-note": lambda _: end._note("/proc/x/instances/y/reports", {b"x"}, is_whole=True),
+    "review-no-project": lambda _: mounting._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"),
+    "review-no-place": lambda _: mounting._make_directory("/proc/worktrees"),
+    "review-no-note": lambda _: review._note("/proc/x/instances/y/reports", Carried(entries=frozenset({b"x"}))),
     "review-no-such": lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"),
     "review-no-such-note": lambda _: store.load("/nonexistent", "3"),
     "review-nobody-to-ask": nobody_to_ask,

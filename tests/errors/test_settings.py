@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from claudebox.commands.explain import explain
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.values import PROJECT_FILE
-from claudebox.settings.words import parse
+from claudebox.settings import PROJECT_FILE
 from errors.scene import Problems, Scene, with_file, with_project_file
+from saying import gather, parse
 
 
 def with_profile(scene: Scene, text: str, name: str = "aws.toml") -> Scene:

@@ -12,9 +12,9 @@ from claudebox.files import prepare
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
 from claudebox.model import Launch, Preparation
-from claudebox.settings.words import parse
 from claudebox.state import Cache, Instance, State
 from errors.scene import STATE_OF_SHOP, Problems, Scene
+from saying import parse
 
 
 def state_with(scene: Scene, name: str) -> None:

@@ -8,10 +8,9 @@ from claudebox.commands.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.values import Settings
-from claudebox.settings.words import parse
+from claudebox.settings import Settings
 from claudebox.view.explanation import Answer
+from saying import gather, parse
 
 
 @dataclass

@@ -25,9 +25,8 @@ from claudebox.host.tree import Tree
 from claudebox.model import Plan
 from claudebox.paths import is_inside
 from claudebox.plan import decide, survey
-from claudebox.settings.gather import gather
-from claudebox.settings.words import parse
 from claudebox.state import State
+from saying import gather, parse
 
 TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"

@@ -9,7 +9,7 @@ import pytest
 
 from claudebox.errors import quote
 from claudebox.model import Plan
-from claudebox.view.argv import Data, bwrap_operations, program_words
+from claudebox.sandbox.argv import Data, bwrap_operations, program_words
 from golden import Golden, difference
 from hosts.machine import EVERYONE, PLAIN_PATH, TREES, Machine
 

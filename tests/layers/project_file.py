@@ -11,12 +11,12 @@ from claudebox.asking import wishes_text
 from claudebox.errors import Problem
 from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.settings.gather import Layers, gather
-from claudebox.settings.project_file import note_decision
-from claudebox.settings.values import PROJECT_FILE
-from claudebox.settings.words import parse
+from claudebox.settings import PROJECT_FILE
+from claudebox.settings.files import note_decision
+from claudebox.settings.gather import Layers
 from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import gather, parse
 
 WISHES = """\
 extra_env_passthrough = ["EDITOR_TOKEN"]

@@ -10,10 +10,9 @@ import pytest
 from claudebox.errors import Problem
 from claudebox.model import RW, Origin, Plan
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.values import PROJECT_FILE
-from claudebox.settings.words import parse
+from claudebox.settings import PROJECT_FILE
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import gather, parse
 
 STATE = "home/alice/.claudebox"
 TURNED = "a symlink that an agent can change"

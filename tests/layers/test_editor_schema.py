@@ -15,13 +15,15 @@ from hypothesis import strategies as st
 from tools.shared_files import CONFIG_SCHEMA, PROJECT_SCHEMA, schema, shared_files
 
 from claudebox.errors import Problem
-from claudebox.settings.contents import said_in
-from claudebox.settings.documents import parse
-from claudebox.settings.table import BY_KEY, SETTINGS, Setting
+from claudebox.features.table import SETTINGS
+from claudebox.settings.files import said_in
+from claudebox.settings.table import Setting
 from claudebox.settings.types import Quantity
+from saying import parse_file
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([*CHECKOUT.glob("*.md"), *(CHECKOUT / "docs").rglob("*.md")])
+KEYS = [*SETTINGS.by_key, "description"]
 OWN, PROJECT = schema(is_project=False), schema(is_project=True)
 REFERENCE = re.compile(r"#:schema (\.\./schema\.json|\./schema\.json|\./\.claudebox\.schema\.json)\n")
 
@@ -56,7 +58,7 @@ def refusal(document: dict[str, Any], *, is_project: bool = False) -> str:
     """Why the program refuses a document, or nothing. It is given as JSON, which can say everything that TOML can."""
     file = ".claudebox.toml" if is_project else "aws.json"
     try:
-        said_in(parse(json.dumps(document).encode(), file, is_json=True, is_project=is_project))
+        said_in(parse_file(json.dumps(document).encode(), file, is_json=True, is_project=is_project))
     except Problem as problem:
         return problem.message
     return ""
@@ -88,8 +90,8 @@ def test_what_the_program_refuses_is_wrong_for_editors(document: dict[str, Any])
     assert (bool(refusal(document)), by_schema(document)) == (True, False)
 
 
-@pytest.mark.parametrize("setting", [setting for setting in BY_KEY.values() if setting.is_users], ids=lambda s: s.key)
-def test_what_a_project_cannot_say_is_wrong_for_editors(setting: Setting) -> None:
+@pytest.mark.parametrize("setting", [one for one in SETTINGS.by_key.values() if one.is_users], ids=lambda s: s.key)
+def test_what_a_project_cannot_say_is_wrong_for_editors(setting: Setting[object]) -> None:
     document = {setting.key: setting.choices[0] if setting.choices else "/opt/it"}
     assert (refusal(document), by_schema(document)) == ("", True)
     assert "a project cannot set it" in refusal(document, is_project=True)
@@ -105,7 +107,7 @@ TRIED: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("key", BY_KEY)
+@pytest.mark.parametrize("key", SETTINGS.by_key)
 def test_every_key_takes_the_same_values_for_both(key: str) -> None:
     for value in TRIED:
         why = refusal({key: value})
@@ -122,7 +124,7 @@ VALUES = st.one_of(
     st.integers(-1, 70000),
     st.booleans(),
     st.lists(st.one_of(WORDS, st.integers(0, 70000)), max_size=2),
-    st.dictionaries(st.one_of(WORDS, st.sampled_from(list(BY_KEY))), WORDS, max_size=2),
+    st.dictionaries(st.one_of(WORDS, st.sampled_from(list(SETTINGS.by_key))), WORDS, max_size=2),
     st.lists(
         st.dictionaries(st.sampled_from(["host", "sandbox", "mode", "optional", "x"]), st.one_of(WORDS, st.booleans())),
         max_size=2,
@@ -130,14 +132,16 @@ VALUES = st.one_of(
 )
 
 
-@given(st.dictionaries(st.sampled_from([*BY_KEY, "description", "nettwork"]), VALUES, max_size=2), st.booleans())
+@given(
+    st.dictionaries(st.sampled_from([*SETTINGS.by_key, "description", "nettwork"]), VALUES, max_size=2), st.booleans()
+)
 @example({"memory": "1K"}, False)
 def test_schema_and_program_agree(document: dict[str, Any], is_project: bool) -> None:
     why = refusal(document, is_project=is_project)
     # What no schema can know.
     assume("looks like a secret" not in why)
     if "too little" in why:
-        assert any(isinstance(BY_KEY[key].type, Quantity) for key in document.keys() & BY_KEY.keys())
+        assert any(isinstance(SETTINGS.by_key[key].type, Quantity) for key in document.keys() & SETTINGS.by_key.keys())
         return
     assert by_schema(document, is_project=is_project) is not bool(why), why
 
@@ -155,7 +159,7 @@ def test_example_in_the_documents_names_its_schema_and_holds_it(where: str, text
     named = REFERENCE.match(text)
     assert named, f"{where} begins with no #:schema"
     is_project = named[1] == "./.claudebox.schema.json"
-    said_in(parse(text.encode(), "example.toml", is_json=False, is_project=is_project))
+    said_in(parse_file(text.encode(), "example.toml", is_json=False, is_project=is_project))
     assert by_schema(tomllib.loads(text), is_project=is_project)
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import FAILED, NOT_FOUND
-from claudebox.settings.table import LIST, SETTINGS, VALUE, Setting
-from claudebox.settings.types import Mounted, PortNumber, Variables
+from claudebox.features.table import SETTINGS
+from claudebox.settings.table import Setting
+from claudebox.settings.types import LIST, VALUE, Mounted, PortNumber, Variables
 from hosts.machine import Machine
 from layers.own_files import own_file, profile, refusal, users_machine
 
@@ -45,28 +46,28 @@ ONLY_AFTER_A_YES = ("profile", "mount_ro", "allow", "package")
 CHOICE = "no-such-choice"
 
 
-def places(setting: Setting) -> list[str]:
+def places(setting: Setting[object]) -> list[str]:
     files = ["config", "profile", *(["project"] if setting.name not in ONLY_AFTER_A_YES else [])] if setting.key else []
     options = [] if setting.in_files_only else ["option"]
     return [*files, *(["variable"] if setting.variable else []), *options]
 
 
-def bad(setting: Setting) -> str:
+def bad(setting: Setting[object]) -> str:
     return CHOICE if setting.choices else BAD[setting.name]
 
 
-def in_toml(setting: Setting) -> str:
-    text = bad(setting)
-    if isinstance(setting.type, Variables):
+def in_toml(setting: Setting[object]) -> str:
+    text, kind = bad(setting), getattr(setting.type, "element", setting.type)
+    if isinstance(kind, Variables):
         name, _, value = text.partition("=")
         return f"{setting.key} = {{ {json.dumps(name)} = {json.dumps(value)} }}\n"
-    if isinstance(setting.type, Mounted):
+    if isinstance(kind, Mounted):
         return f"{setting.key} = [{{ host = {json.dumps(text)} }}]\n"
-    value = text if isinstance(setting.type, PortNumber) else json.dumps(text)
+    value = text if isinstance(kind, PortNumber) else json.dumps(text)
     return f"{setting.key} = {value if setting.kind == VALUE else f'[{value}]'}\n"
 
 
-def say(machine: Machine, setting: Setting, place: str) -> tuple[str, ...]:
+def say(machine: Machine, setting: Setting[object], place: str) -> tuple[str, ...]:
     """Say it there. Returns the words of the command line."""
     if place == "config":
         own_file(machine, "config.toml", in_toml(setting))
@@ -92,7 +93,7 @@ SAID = [
 
 @pytest.mark.req("WORK-02", "FAIL-01")
 @pytest.mark.parametrize(("setting", "place"), SAID, ids=[f"{setting.name}-{place}" for setting, place in SAID])
-def test_value_that_no_box_can_have_starts_nothing(tmp_path: Path, setting: Setting, place: str) -> None:
+def test_value_that_no_box_can_have_starts_nothing(tmp_path: Path, setting: Setting[object], place: str) -> None:
     machine = users_machine(tmp_path)
     problem = refusal(machine, *say(machine, setting, place))
     # Claude not being there has a status of its own, as in every shell.

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from claudebox.settings.documents import Document, Path, parse
+from claudebox.settings.documents import Document, Path
+from saying import parse_file
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 DEEPEST_VALUE = 3
@@ -156,7 +157,7 @@ def check(writer: Writer, text: str) -> None:
     content = text.encode()
     if writer.choose(True, False):
         content = b"\xef\xbb\xbf" + content
-    document = parse(content, "f", is_json=writer.is_json)
+    document = parse_file(content, "f", is_json=writer.is_json)
     assert document.value == writer.value
     assert {path: document.line_of(path) for path in writer.marks} == {
         path: line_with(word, text) for path, word in writer.marks.items()
@@ -197,7 +198,7 @@ def value_of(content: bytes, *, is_json: bool) -> dict[str, Any] | None:
     from claudebox.errors import Problem
 
     try:
-        return parse(content, "f", is_json=is_json).value
+        return parse_file(content, "f", is_json=is_json).value
     except Problem:
         return None
 
@@ -280,6 +281,6 @@ host = "~/x"
     ],
 )
 def test_lines_of_an_example(path: Path, line: int, newline: str) -> None:
-    document: Document = parse(EXAMPLE.replace("\n", newline).encode(), "f", is_json=False)
+    document: Document = parse_file(EXAMPLE.replace("\n", newline).encode(), "f", is_json=False)
     assert document.line_of(path) == line
     assert document.origin_of(path).shown == f"f:{line}"

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from claudebox import terminal
 from claudebox.errors import Problem
-from claudebox.settings.contents import describe, said_in
-from claudebox.settings.documents import parse
-from claudebox.settings.values import Statement
+from claudebox.settings import Statement
+from claudebox.settings.files import describe, said_in
 from claudebox.text import WIDTH, width
+from saying import parse_file
 
 QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}
@@ -93,7 +93,7 @@ NASTY = (
 def answer(content: bytes, *, is_json: bool, is_project: bool = False) -> tuple[Statement, ...] | Problem:
     """What is said, or the Problem, which has to be a good one."""
     try:
-        document = parse(content, FILE[is_json], is_json=is_json)
+        document = parse_file(content, FILE[is_json], is_json=is_json)
         assert describe(document).isprintable()
         return said_in(document.replace(is_project=is_project))
     except Problem as problem:

@@ -6,21 +6,25 @@ import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from claudebox.errors import Problem
+from claudebox.features.environment import DROP_ENV
+from claudebox.features.table import SETTINGS
 from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Login, Origin, Plan, Port
 from claudebox.mounts import find_holder
 from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather, merge
-from claudebox.settings.table import BY_KEY, BY_NAME, TIERS, VALUE
-from claudebox.settings.values import PROJECT_FILE, EnvWish, MountWish, Statement, Word
-from claudebox.settings.words import parse
+from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Word
+from claudebox.settings.gather import merge
+from claudebox.settings.table import AUTH, ENV, HIDES, MOUNTS, NETWORK, PUBLISH, TIERS
+from claudebox.settings.types import VALUE
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import gather, parse
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 HOME = "/home/alice"
@@ -39,25 +43,25 @@ ORIGINS = [
 
 origins = st.sampled_from(ORIGINS)
 mounts = st.builds(
-    lambda access, source, place, origin: Statement("mount_ro", MountWish(access, source, place, origin)),
+    lambda access, source, place, origin: Statement(MOUNTS, MountWish(access, source, place, origin)),
     st.sampled_from([RO, RW]),
     st.sampled_from(PLACES),
     st.sampled_from(BOX_PLACES),
     origins,
 )
-hides = st.builds(lambda path, origin: Statement("hide", Word(path, origin)), st.sampled_from(PLACES), origins)
-drops = st.builds(lambda name, origin: Statement("drop_env", Word(name, origin)), st.sampled_from(NAMES), origins)
+hides = st.builds(lambda path, origin: Statement(HIDES, Word(path, origin)), st.sampled_from(PLACES), origins)
+drops = st.builds(lambda name, origin: Statement(DROP_ENV, Word(name, origin)), st.sampled_from(NAMES), origins)
 variables = st.builds(
-    lambda name, value, origin: Statement("env", EnvWish(name, value, origin)),
+    lambda name, value, origin: Statement(ENV, EnvWish(name, value, origin)),
     st.sampled_from(NAMES),
     st.sampled_from([None, "1", "2"]),
     origins,
 )
 tiers = st.builds(
-    lambda tier, origin: Statement("network", Word(tier, origin)), st.sampled_from(["full", "none"]), origins
+    lambda tier, origin: Statement(NETWORK, Word(tier, origin)), st.sampled_from(["full", "none"]), origins
 )
 logins = st.builds(
-    lambda how, origin: Statement("auth", Word(how, origin)), st.sampled_from(["passthrough", "none"]), origins
+    lambda how, origin: Statement(AUTH, Word(how, origin)), st.sampled_from(["passthrough", "none"]), origins
 )
 grants = st.lists(mounts | variables | tiers | logins, max_size=6)
 takings = st.lists(hides | drops, min_size=1, max_size=3)
@@ -120,7 +124,7 @@ def test_hidden_path_is_never_readable(
 def test_hidden_path_would_be_readable_otherwise(machine: Machine) -> None:
     """Or else the test above would prove nothing."""
     origin = Origin.of_option("--option")
-    plan = planned(machine, [Statement("mount_ro", MountWish(RO, f"{HOME}/link", "/opt/one", origin))])
+    plan = planned(machine, [Statement(MOUNTS, MountWish(RO, f"{HOME}/link", "/opt/one", origin))])
     assert plan is not None
     assert readable(plan, f"{HOME}/work/a/b") == ["/opt/one/b"]
     assert readable(plan, f"{HOME}/work") == ["/opt/one"]
@@ -158,15 +162,15 @@ def test_taking_away_adds_nothing(
 @given(everything)
 def test_last_value_wins(said: list[Statement]) -> None:
     merged = merge(said)
-    last = {one.name: one.value for one in said if BY_NAME[one.name].kind == VALUE}
-    assert merged.network == last.get("network", Word("full", BY_DEFAULT))
-    assert merged.auth == last.get("auth", Word("passthrough", BY_DEFAULT))
+    last = {one.setting.name: one.value for one in said if one.setting.kind == VALUE}
+    assert merged[NETWORK] == last.get("network", Word("full", BY_DEFAULT))
+    assert merged[AUTH] == last.get("auth", Word("passthrough", BY_DEFAULT))
 
 
 def test_every_setting_of_a_file_has_a_field_and_a_default_that_can_be_said() -> None:
     defaults = merge([])
-    for setting in BY_KEY.values():
-        default = getattr(defaults, setting.field or setting.key)
+    for setting in SETTINGS.by_key.values():
+        default: Any = defaults[setting]
         assert default in ((), None) or default.text in setting.choices, setting.name
 
 
@@ -180,7 +184,7 @@ def test_said_twice_is_said_once(said: list[Statement]) -> None:
 @pytest.mark.req("EXT-03")
 def test_lists_add_up_in_the_order_of_the_layers() -> None:
     one, two = Port(80, 80, Origin.of_rule("a")), Port(81, 81, Origin.of_rule("b"))
-    assert merge([Statement("publish", one), Statement("publish", two), Statement("publish", one)]).publish == (
+    assert merge([Statement(PUBLISH, one), Statement(PUBLISH, two), Statement(PUBLISH, one)])[PUBLISH] == (
         one,
         two,
     )
@@ -265,4 +269,4 @@ def test_project_file_by_itself_adds_nothing(machine: Machine, keys: dict[str, s
     if after.network.uplink is not None:
         assert (after.network.uplink.pasta, after.network.uplink.nft) == ("/usr/bin/pasta", "/usr/sbin/nft")
     assert judged is not None
-    assert {one.name for one in judged.tightening} <= {"hide", "drop_env", "network", "auth"}
+    assert {one.setting.name for one in judged.tightening} <= {"hide", "drop_env", "network", "auth"}

@@ -12,11 +12,11 @@ import pytest
 import claudebox
 from claudebox import terminal
 from claudebox.errors import FAILED, Problem
-from claudebox.settings import documents
-from claudebox.settings.contents import Place, describe, said_in
-from claudebox.settings.documents import LARGEST_FILE_BYTES, parse
+from claudebox.settings.documents import LARGEST_FILE_BYTES, Document, Place
+from claudebox.settings.files import describe, said_in
 from claudebox.text import WIDTH, width
 from golden import Golden
+from saying import parse_file
 from syntax import nodes
 
 SOURCE = Path(claudebox.__file__).parent / "settings"
@@ -107,7 +107,7 @@ def provoke(name: str) -> Problem:
     content, file = CASES[name]
     content = content if isinstance(content, bytes) else content.encode()
     with pytest.raises(Problem) as caught:
-        said_in(parse(content, file, is_json=file == JSON, is_project=file == PROJECT))
+        said_in(parse_file(content, file, is_json=file == JSON, is_project=file == PROJECT))
     return caught.value
 
 
@@ -153,31 +153,34 @@ def test_every_golden_text_is_used(golden: Golden) -> None:
 def test_every_message_of_the_source_is_provoked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new message in these files needs a row above. Those that only a broken parser could cause are none."""
     made: set[tuple[str, int]] = set()
-    problem_at, problem = documents.problem_at, Place.problem
+    of_document, problem = Document.problem, Place.problem
 
     def remember() -> None:
         frame = sys._getframe(2)
         made.add((os.path.normpath(frame.f_code.co_filename), frame.f_lineno))
 
-    def noted_at(*values: object, **named: object) -> Problem:
+    def noted_of_document(*values: object) -> Problem:
         remember()
-        return problem_at(*values, **named)  # type: ignore[arg-type]
+        return of_document(*values)  # type: ignore[arg-type]
 
     def noted(*values: object) -> Problem:
         remember()
         return problem(*values)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(documents, "problem_at", noted_at)
+    monkeypatch.setattr(Document, "problem", noted_of_document)
     monkeypatch.setattr(Place, "problem", noted)
     for name in CASES:
         provoke(name)
     never = [
         f"{path.name}:{first}"
-        for path in (SOURCE / name for name in ("documents.py", "contents.py", "types.py"))
+        for path in (SOURCE / name for name in ("documents.py", "files.py", "types.py"))
         for first, last in constructions(path)
         if not any((str(path), line) in made for line in range(first, last + 1))
     ]
     assert never == []
+
+
+MAKERS = ("document.problem", "self.document.problem", "place.problem", "self.problem")
 
 
 def constructions(path: Path) -> list[tuple[int, int]]:
@@ -185,11 +188,11 @@ def constructions(path: Path) -> list[tuple[int, int]]:
     return [
         (call.lineno, call.end_lineno or call.lineno)
         for call in nodes(path)
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("problem_at", "place.problem", "self.problem")
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in MAKERS
     ]
 
 
 @pytest.mark.parametrize("text", ["description = 3", 'description = "a\\u001bb"'])
 def test_description_is_checked_wherever_it_is_asked_for(text: str) -> None:
     with pytest.raises(Problem):
-        describe(parse(text.encode(), TOML, is_json=False))
+        describe(parse_file(text.encode(), TOML, is_json=False))

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from claudebox.model import RO, RW, Plan
-from claudebox.settings.gather import gather
-from claudebox.settings.profiles import list_profiles, shipped_names
-from claudebox.settings.values import Settings
-from claudebox.settings.words import parse
+from claudebox.settings import Settings
+from claudebox.settings.files import shipped_profiles
+from claudebox.settings.table import BWRAP_PATH, CLAUDE_PATH, ENV, HIDES, MOUNTS, NETWORK, NFT_PATH, PASTA_PATH
 from hosts.machine import Machine
 from hosts.test_distributions import MACHINES, make_machine
 from layers.own_files import own_file, profile, refusal, users_machine, variables
+from saying import gather, list_profiles, parse
 
 UPLINK = "/usr/bin/pasta*\n/usr/sbin/nft*"
 
@@ -69,16 +69,16 @@ def test_every_layer_goes_over_the_one_before_it(machine: Machine) -> None:
     (machine.root / "home/alice/shop/.claudebox.toml").write_text('network = "inet"')
     machine.environ["CLAUDEBOX_NETWORK"] = "none"
     words = ["--profile", "open", "--network", "full"]
-    assert settings(machine, *words).network.text == "full"
-    assert settings(machine, *words[:2]).network.text == "none"
+    assert settings(machine, *words)[NETWORK].text == "full"
+    assert settings(machine, *words[:2])[NETWORK].text == "none"
     del machine.environ["CLAUDEBOX_NETWORK"]
-    assert settings(machine, *words[:2]).network.text == "inet"
+    assert settings(machine, *words[:2])[NETWORK].text == "inet"
     (machine.root / "home/alice/shop/.claudebox.toml").unlink()
-    assert settings(machine, *words[:2]).network.text == "full"
-    assert settings(machine, "--profile", "closed").network.text == "none"
-    assert settings(machine).network.text == "inet"
+    assert settings(machine, *words[:2])[NETWORK].text == "full"
+    assert settings(machine, "--profile", "closed")[NETWORK].text == "none"
+    assert settings(machine)[NETWORK].text == "inet"
     (machine.root / "home/alice/.claudebox/config.toml").unlink()
-    assert settings(machine).network.text == "full"
+    assert settings(machine)[NETWORK].text == "full"
 
 
 @pytest.mark.req("EXT-03")
@@ -113,7 +113,7 @@ def test_profile_that_two_others_build_on_is_read_once(machine: Machine) -> None
     profile(machine, "base.toml", 'extra_env_passthrough = ["X"]')
     profile(machine, "left.toml", 'profiles = ["base"]')
     profile(machine, "right.toml", 'profiles = ["base", "left"]')
-    assert [wish.name for wish in settings(machine, "--profile", "left", "--profile", "right").env] == ["X"]
+    assert [wish.name for wish in settings(machine, "--profile", "left", "--profile", "right")[ENV]] == ["X"]
 
 
 @pytest.mark.req("EXT-03")
@@ -126,8 +126,8 @@ def test_own_profile_goes_before_a_shipped_one_of_its_name(machine: Machine) -> 
 def test_everything_knows_its_file_and_line(machine: Machine) -> None:
     profile(machine, "aws.toml", '# comment\nhide = [\n  "~/x",\n]\n[env]\nA = "1"\n')
     found = settings(machine, "--profile", "aws")
-    assert found.hide[0].origin.shown == "~/.claudebox/profiles/aws.toml:3"
-    assert found.env[0].origin.shown == "~/.claudebox/profiles/aws.toml:6"
+    assert found[HIDES][0].origin.shown == "~/.claudebox/profiles/aws.toml:3"
+    assert found[ENV][0].origin.shown == "~/.claudebox/profiles/aws.toml:6"
 
 
 @pytest.mark.req("EXT-03")
@@ -138,7 +138,7 @@ def test_list_shows_own_and_shipped_profiles_in_spite_of_an_editors_files(machin
     profile(machine, "with space.toml", "half [")
     (machine.root / "home/alice/.claudebox/profiles/.#aws.toml").symlink_to("alice@workstation.1234")
     listed = list_profiles(machine.host())
-    assert {one.name for one in listed} == {"aws", *shipped_names()}
+    assert {one.name for one in listed} == {"aws", *shipped_profiles()}
     assert [one.description for one in listed if one.name == "aws"] == ["the cloud"]
 
 
@@ -169,7 +169,7 @@ def test_home_and_variables_are_known_in_paths(machine: Machine, host: str) -> N
 def test_value_of_a_variable_is_not_looked_through_again(machine: Machine) -> None:
     machine.environ |= {"A": "$B", "B": "other"}
     profile(machine, "p.toml", 'hide = ["$A"]')
-    assert settings(machine, "--profile", "p").hide[0].text == "$B"
+    assert settings(machine, "--profile", "p")[HIDES][0].text == "$B"
 
 
 @pytest.mark.req("EXT-03", "FAIL-01")
@@ -182,7 +182,7 @@ def test_variable_that_is_not_set_is_refused(machine: Machine, line: str) -> Non
 @pytest.mark.req("EXT-03")
 def test_many_variables_in_one_path_are_no_trouble(machine: Machine) -> None:
     profile(machine, "p.toml", f'hide = ["{"$HOME" * 20_000}"]')
-    assert len(settings(machine, "--profile", "p").hide[0].text) == 20_000 * len("/home/alice")
+    assert len(settings(machine, "--profile", "p")[HIDES][0].text) == 20_000 * len("/home/alice")
 
 
 @pytest.mark.req("EXT-03")
@@ -227,7 +227,7 @@ def test_constant_that_looks_secret_is_refused_and_not_shown(machine: Machine, l
 @pytest.mark.parametrize("distribution", MACHINES)
 def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> None:
     machine = make_machine(distribution, tmp_path).plant(UPLINK)
-    for name in shipped_names():
+    for name in shipped_profiles():
         # The strict one wants a credential for its broker.
         machine.environ["ANTHROPIC_API_KEY"] = "sk-ant-made-up-for-this-test"
         machine.environ |= {"CLAUDEBOX_PASTA": "/usr/bin/pasta", "CLAUDEBOX_NFT": "/usr/sbin/nft"}
@@ -237,10 +237,10 @@ def test_shipped_profiles_work_everywhere(tmp_path: Path, distribution: str) -> 
 @pytest.mark.req("EXT-03", "SEC-01")
 def test_shipped_profiles_make_nothing_writable_and_name_no_program(machine: Machine) -> None:
     machine.plant("~/.cargo/bin/\n~/.rustup/\n~/.pyenv/\n~/.local/share/uv/python/\n~/.nvm/versions/")
-    for name in shipped_names():
+    for name in shipped_profiles():
         found = settings(machine, "--profile", name)
-        assert [mount for mount in found.mounts if mount.access != RO] == []
-        assert (found.bwrap, found.claude, found.pasta, found.nft) == (None, None, None, None)
+        assert [mount for mount in found[MOUNTS] if mount.access != RO] == []
+        assert (found[BWRAP_PATH], found[CLAUDE_PATH], found[PASTA_PATH], found[NFT_PATH]) == (None, None, None, None)
 
 
 @pytest.mark.req("EXT-03")

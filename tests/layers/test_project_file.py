@@ -11,11 +11,11 @@ from claudebox import asking
 from claudebox.errors import Problem
 from claudebox.model import COVER, HIDE, Login
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.values import PROJECT_FILE
-from claudebox.settings.words import parse
+from claudebox.settings import PROJECT_FILE
+from claudebox.settings.table import AUTH, NETWORK
 from hosts.machine import Machine
 from layers.project_file import STATE, layers, make_machine, own_config, says, shown
+from saying import gather, parse
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_network_only_goes_down(machine: Machine, users: str, projects: str) -> 
 def test_option_goes_over_the_project(machine: Machine) -> None:
     says(machine, 'network = "none"\nauth = "none"')
     found = layers(machine, "--network", "inet", "--auth", "passthrough").settings
-    assert (found.network.text, found.auth.text) == ("inet", "passthrough")
+    assert (found[NETWORK].text, found[AUTH].text) == ("inet", "passthrough")
 
 
 @pytest.mark.req("EXT-01")

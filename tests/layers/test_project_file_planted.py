@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.model import FROM_HOST
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings import PROJECT_FILE
+from claudebox.settings.table import HIDES
 from hosts.machine import Machine
 from layers.project_file import DECISIONS, STATE, WISHES, answer, layers, make_machine, refusal, says
 
@@ -78,7 +79,7 @@ def test_huge_file_is_refused(machine: Machine, content: bytes) -> None:
 @pytest.mark.req("EXT-01", "FAIL-01")
 def test_many_lines_are_no_trouble(machine: Machine) -> None:
     says(machine, "\n" * 100_000 + 'hide = [".env"]')
-    assert layers(machine).settings.hide[0].origin.shown == f"{PROJECT_FILE}:100001"
+    assert layers(machine).settings[HIDES][0].origin.shown == f"{PROJECT_FILE}:100001"
 
 
 @pytest.mark.req("EXT-01", "SEC-01")

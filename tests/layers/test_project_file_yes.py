@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.settings.gather import gather
-from claudebox.settings.project_file import FORM, MOST_DECISIONS, decisions
-from claudebox.settings.values import PROJECT_FILE
-from claudebox.settings.words import parse
+from claudebox.settings import PROJECT_FILE
+from claudebox.settings.files import FORM, MOST_DECISIONS, decisions
+from claudebox.settings.table import ENV, MOUNTS
 from claudebox.state.memory import write
 from hosts.machine import Machine
 from layers.project_file import (
@@ -24,6 +23,7 @@ from layers.project_file import (
     refusal,
     says,
 )
+from saying import gather, parse
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_file_swapped_after_the_question_gains_nothing(machine: Machine) -> None
     assert asked is not None
     says(machine, 'mounts = [{ host = "~/other" }]')
     found = gather(host, request, asked.replace(granted=True)).settings
-    assert ([wish.name for wish in found.env], found.mounts) == (["A"], ())
+    assert ([wish.name for wish in found[ENV]], found[MOUNTS]) == (["A"], ())
 
 
 @pytest.mark.req("EXT-01", "SEC-01")

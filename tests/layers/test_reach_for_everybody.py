@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.claude.decide import choose_claude
+from claudebox.features.claude.home import choose_claude
 from claudebox.features.nix.packages import find_nix, nix_environment
 from claudebox.features.wishes import wished_mounts
 from claudebox.host import Host
 from claudebox.host.programs import choose_bwrap, choose_uplink
 from claudebox.model import RO, Origin
-from claudebox.settings.gather import gather
-from claudebox.settings.values import MountWish, Word
-from claudebox.settings.words import parse
+from claudebox.settings import MountWish, Word
 from claudebox.state.reach import host_certificates, reach_of
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import gather, parse
 
 HOME = "/home/alice"
 CERTIFICATES = "-----BEGIN CERTIFICATE-----\\nx\\n-----END CERTIFICATE-----\\n"

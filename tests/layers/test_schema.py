@@ -7,11 +7,26 @@ import json
 import pytest
 
 from claudebox.errors import Problem
+from claudebox.features.environment import DROP_ENV
+from claudebox.features.nix import PACKAGES
+from claudebox.features.table import SETTINGS
 from claudebox.model import RO, RW, Origin, Port
-from claudebox.settings.contents import describe, said_in
-from claudebox.settings.documents import parse
-from claudebox.settings.table import BY_KEY
-from claudebox.settings.values import EnvWish, MountWish, Statement, Word
+from claudebox.settings import EnvWish, MountWish, Statement, Word
+from claudebox.settings.files import describe, said_in
+from claudebox.settings.table import (
+    AUTH,
+    BWRAP_PATH,
+    CLAUDE_ARGS,
+    ENV,
+    HIDES,
+    HOST_PORTS,
+    MOUNTS,
+    NETWORK,
+    PASS_ENV,
+    PROFILE,
+    PUBLISH,
+)
+from saying import parse_file
 
 FILE = "~/.claudebox/profiles/aws.toml"
 
@@ -43,38 +58,38 @@ def at(line: int) -> Origin:
 
 
 def said(text: str, *, is_project: bool = False) -> tuple[Statement, ...]:
-    return said_in(parse(text.encode(), FILE, is_json=False, is_project=is_project))
+    return said_in(parse_file(text.encode(), FILE, is_json=False, is_project=is_project))
 
 
 @pytest.mark.req("EXT-03")
 def test_everything_is_said_in_the_order_of_its_lines() -> None:
     assert said(EVERYTHING) == (
-        Statement("network", Word("inet", at(3))),
-        Statement("publish", Port(8080, 8080, at(4))),
-        Statement("publish", Port(9090, 90, at(5))),
-        Statement("mount_ro", MountWish(RO, "~/notes", "", at(7))),
-        Statement("env", EnvWish("AWS_REGION", "eu-central-1", at(11))),
-        Statement("env", EnvWish("EMPTY", "", at(12))),
-        Statement("env", EnvWish("LINES", "a\nb", at(13))),
-        Statement("mount_ro", MountWish(RW, "${HOME}/data", "/data/$USER", at(15), is_optional=True)),
+        Statement(NETWORK, Word("inet", at(3))),
+        Statement(PUBLISH, Port(8080, 8080, at(4))),
+        Statement(PUBLISH, Port(9090, 90, at(5))),
+        Statement(MOUNTS, MountWish(RO, "~/notes", "", at(7))),
+        Statement(ENV, EnvWish("AWS_REGION", "eu-central-1", at(11))),
+        Statement(ENV, EnvWish("EMPTY", "", at(12))),
+        Statement(ENV, EnvWish("LINES", "a\nb", at(13))),
+        Statement(MOUNTS, MountWish(RW, "${HOME}/data", "/data/$USER", at(15), is_optional=True)),
     )
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('profiles = ["a", "b"]', [Statement("profile", Word("a", at(1))), Statement("profile", Word("b", at(1)))]),
-        ('hide = ["~/x"]', [Statement("hide", Word("~/x", at(1)))]),
-        ('drop_env = ["A"]', [Statement("drop_env", Word("A", at(1)))]),
-        ('extra_env_passthrough = ["A"]', [Statement("pass_env", EnvWish("A", None, at(1)))]),
-        ('auth = "none"', [Statement("auth", Word("none", at(1)))]),
-        ("host_ports = [5432]", [Statement("host_port", Port(5432, 5432, at(1)))]),
+        ('profiles = ["a", "b"]', [Statement(PROFILE, Word("a", at(1))), Statement(PROFILE, Word("b", at(1)))]),
+        ('hide = ["~/x"]', [Statement(HIDES, Word("~/x", at(1)))]),
+        ('drop_env = ["A"]', [Statement(DROP_ENV, Word("A", at(1)))]),
+        ('extra_env_passthrough = ["A"]', [Statement(PASS_ENV, EnvWish("A", None, at(1)))]),
+        ('auth = "none"', [Statement(AUTH, Word("none", at(1)))]),
+        ("host_ports = [5432]", [Statement(HOST_PORTS, Port(5432, 5432, at(1)))]),
         (
             'claude_args = ["-p", ""]',
-            [Statement("claude_args", Word("-p", at(1))), Statement("claude_args", Word("", at(1)))],
+            [Statement(CLAUDE_ARGS, Word("-p", at(1))), Statement(CLAUDE_ARGS, Word("", at(1)))],
         ),
-        ('packages = ["jq"]', [Statement("package", Word("jq", at(1)))]),
-        ('bwrap = "/opt/bwrap"', [Statement("bwrap", Word("/opt/bwrap", at(1)))]),
+        ('packages = ["jq"]', [Statement(PACKAGES, Word("jq", at(1)))]),
+        ('bwrap = "/opt/bwrap"', [Statement(BWRAP_PATH, Word("/opt/bwrap", at(1)))]),
         ("hide = []\nmounts = []\n[env]", []),
         ("", []),
     ],
@@ -85,8 +100,8 @@ def test_each_key_says_its_setting(text: str, expected: list[Statement]) -> None
 
 @pytest.mark.req("EXT-03")
 def test_json_says_the_same_as_toml() -> None:
-    value = parse(EVERYTHING.encode(), FILE, is_json=False).value
-    document = parse(json.dumps(value).encode(), FILE, is_json=True)
+    value = parse_file(EVERYTHING.encode(), FILE, is_json=False).value
+    document = parse_file(json.dumps(value).encode(), FILE, is_json=True)
     assert {without_line(one) for one in said_in(document)} == {without_line(one) for one in said(EVERYTHING)}
     assert describe(document) == "Look at AWS, change nothing"
 
@@ -97,7 +112,7 @@ def without_line(one: Statement) -> Statement:
 
 def test_every_key_of_the_table_is_understood() -> None:
     """Its type is what is complained about, not its name."""
-    for key in BY_KEY:
+    for key in SETTINGS.by_key:
         with pytest.raises(Problem, match="has to be"):
             said(f"{key} = 1979-05-27")
 

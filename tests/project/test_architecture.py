@@ -22,16 +22,16 @@ FILES = sorted(SOURCE.rglob("*.py"))
 
 # Each room, or file of the root, and what it must not know: whatever is above it in the house.
 ABOVE = {
-    "features": {"plan", "launch", "start", "explain", "cli"},
-    "view": {"plan", "launch", "process", "start", "explain", "cli"},
-    "launch": {"plan", "start", "explain", "cli", "settings"},
-    "layers": {"plan", "launch", "start", "explain", "cli", "features", "view", "settings"},
-    "settings": {"plan", "launch", "start", "explain", "cli", "features", "view", "facts", "process"},
-    "process": {"plan", "launch", "start", "cli", "features", "view", "facts", "settings", "servers"},
-    "state": {"plan", "launch", "start", "cli", "features", "view", "facts", "settings", "servers", "process"},
+    "features": {"plan", "start", "explain", "cli"},
+    "view": {"plan", "process", "start", "explain", "cli"},
+    "sandbox": {"plan", "start", "explain", "cli", "settings", "features"},
+    "overlay": {"plan", "sandbox", "start", "commands", "cli", "facts", "features", "view"},
+    "settings": {"plan", "sandbox", "start", "explain", "cli", "features", "view", "facts", "process"},
+    "process": {"plan", "sandbox", "start", "cli", "features", "view", "facts", "settings", "servers"},
+    "state": {"plan", "sandbox", "start", "cli", "features", "view", "facts", "settings", "servers", "process"},
     "host": {
         "plan",
-        "launch",
+        "sandbox",
         "start",
         "explain",
         "cli",
@@ -146,6 +146,7 @@ OF_PYTHON = {
     *("itertools", "_sha2", "_sha256", "_ctypes", "__future__"),
     *("fcntl", "select", "_socket"),  # for the process that keeps masks on
 }
+LAYERS = tuple(f"claudebox.overlay.{name}" for name in ("changes", "landing", "machine", "mounting", "review", "store"))
 # A machine where bwrap may not work is tried before, and one with a Nix store has more to look at: not measured here.
 # What is called is noted from the beginning, so that a module that is loaded for nothing shows.
 LAUNCHER = """
@@ -193,10 +194,10 @@ def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 42, f"the stand-in for bwrap was not reached: {done.stderr}"
     loaded = dict(line.split() for line in done.stderr.splitlines())
-    assert "claudebox.launch" in loaded
+    assert "claudebox.sandbox.launch" in loaded
     ours = {name: use for name, use in loaded.items() if name.split(".")[0] == "claudebox"}
     assert loaded.keys() - ours.keys() - set(bare) <= OF_PYTHON
     unused = [name for name, use in ours.items() if use == "unused"]
     assert not unused, unused
     # Nothing here can be a layer.
-    assert not {name for name in ours if name.startswith(("claudebox.features.review.", "claudebox.layers."))}
+    assert not {name for name in ours if name.startswith(LAYERS)}

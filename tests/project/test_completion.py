@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tools.shared_files import COMPLETIONS, completion
 
-from claudebox.settings.table import SETTINGS
+from claudebox.features.table import SETTINGS
 from conftest import CHECKOUT, Account
 from terminal.pseudoterminal import Terminal
 

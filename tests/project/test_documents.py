@@ -13,7 +13,7 @@ from tools.shared_files import manual_page
 
 import reference
 from claudebox import __version__
-from claudebox.settings.table import BY_KEY, SETTINGS
+from claudebox.features.table import SETTINGS
 from claudebox.view.help import EXIT_STATUSES
 from conftest import CHECKOUT
 
@@ -23,7 +23,7 @@ PARTS = "|".join(sorted(re.escape(path.name) for path in (*CHECKOUT.iterdir(), *
 # A file of the project: below one of its folders, or a module by its name.
 OURS = re.compile(rf"(?:(?:{PARTS})/[\w./-]*\w|[\w/]*\w\.(?:py|nix|sh))")
 # Rooms of an older layout. Who moves files again adds the names that are gone.
-GONE = re.compile(r"\b(?:rules)/|launch/(?:attended|inspection|parent|witness)\b")
+GONE = re.compile(r"\b(?:rules)/|\blaunch/\w")
 # A function with the file that it is in, as in: `decide` (`plan.py`).
 WITH_FILE = re.compile(r"`([\w.]+)` (?:\(|in )`([\w/]+\.py)`")
 
@@ -188,7 +188,7 @@ def test_manual_page_shows_everything_of_the_table(page: Path, reader: str) -> N
     shown = re.sub(r".\x08", "", done.stdout)
     wanted = [setting.option for setting in SETTINGS if not setting.in_files_only]
     wanted += [setting.variable for setting in SETTINGS if setting.variable]
-    wanted += [*BY_KEY, *(status for status, _ in EXIT_STATUSES), __version__]
+    wanted += [*SETTINGS.by_key, *(status for status, _ in EXIT_STATUSES), __version__]
     wanted += [setting.metavar.replace("…", "...") for setting in SETTINGS]
     assert [word for word in wanted if word not in shown] == []
 

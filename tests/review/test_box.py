@@ -14,7 +14,7 @@ import pytest
 from conftest import CLAUDEBOX, Account, Box
 from patience import comes_true
 from running.versions import versions
-from unit.layers.world import Picture, picture
+from unit.overlay.world import Picture, picture
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Account, Box
-from unit.layers.world import picture
+from unit.overlay.world import picture
 
 pytestmark = [
     pytest.mark.req("LAND-01"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from conftest import Account, Box
-from unit.layers.world import picture
+from unit.overlay.world import picture
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.root, pytest.mark.attributes]
 

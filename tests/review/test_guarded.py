@@ -13,7 +13,7 @@ from patience import comes_true
 from review.test_box import git, layers_of, repository
 from running.versions import versions
 from terminal.pseudoterminal import PLAIN, Terminal
-from unit.layers.world import picture
+from unit.overlay.world import picture
 
 __all__ = ["repository"]
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from claudebox.features.nix.packages import FORM, find_meaning, record_lines
+from claudebox.features.nix.packages import PACKAGE, find_meaning, record_lines
 from claudebox.model import Plan
 from claudebox.state import State
 from claudebox.state.memory import write
@@ -139,7 +139,7 @@ def packages(machine: Machine) -> Plan:
     host = machine.host()
     for reference, files in known.items():
         paths = ["/".join(file.split("/")[:4]) for file in files]
-        record = write(FORM, record_lines(reference, find_meaning(host), paths, [*paths, store_path("glibc-2.40")]))
+        record = write(PACKAGE, record_lines(reference, find_meaning(host), paths, [*paths, store_path("glibc-2.40")]))
         file = machine.plant("\n".join(files)).root / State(host.person.home).package(reference).lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(record)

@@ -25,7 +25,7 @@ from claudebox.model import (
     Nix,
     Plan,
 )
-from claudebox.view.argv import Data, bwrap_operations, program_words
+from claudebox.sandbox.argv import Data, bwrap_operations, program_words
 from claudebox.view.as_json import audit_json, dry_run_json
 from golden import Golden
 from screens.boxes import SCREENS, debian

@@ -14,9 +14,8 @@ from claudebox import asking, cli, start
 from claudebox.agreement import find_news
 from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
+from claudebox.features.table import SETTINGS
 from claudebox.model import Finding, Plan
-from claudebox.settings.table import BY_OPTION
-from claudebox.settings.words import parse
 from claudebox.text import WIDTH, Style, escape, width
 from claudebox.view.as_json import audit_json, dry_run_json
 from claudebox.view.audit import audit, news_text
@@ -26,6 +25,7 @@ from claudebox.view.sandbox import sandbox_md
 from claudebox.view.shell import shell_command
 from golden import Golden, difference
 from hosts.machine import Machine
+from saying import parse
 from screens.boxes import SCREENS, TOKEN, debian, flagged
 
 PLAIN = Style(False)
@@ -253,7 +253,7 @@ def test_help_is_exactly_this(golden: Golden, capfd: pytest.CaptureFixture[str],
 def test_whole_help_has_every_option() -> None:
     rows = [line.split()[:2] for line in whole_help().splitlines() if line.startswith("  -")]
     shown = {word.rstrip(",") for row in rows for word in row if word.startswith("-")}
-    assert shown == set(BY_OPTION)
+    assert shown == set(SETTINGS.by_option)
 
 
 def test_every_golden_text_is_used(golden: Golden) -> None:

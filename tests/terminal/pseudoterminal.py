@@ -129,7 +129,7 @@ class Terminal:
 
     def foreground_inside(self) -> str:
         """The program that gets what is typed into the terminal of the box."""
-        return name_of(int(_stat_field(keeper_of(self.pid), 8) or 0))
+        return name_of(int(_stat_field(leader_of(self.pid), 8) or 0))
 
     def hang_up(self) -> None:
         """Close the terminal's window."""
@@ -220,7 +220,7 @@ def children_of(parent: int) -> list[int]:
     return [pid for pid in _pids() if _stat_field(pid, 4) == str(parent)]
 
 
-def keeper_of(claudebox: int) -> int:
+def leader_of(claudebox: int) -> int:
     """The process that leads the session of the box's terminal; 0 if there is none (yet)."""
     return next(
         (pid for pid in children_of(claudebox) if _stat_field(pid, 6) == str(pid) and _stat_field(pid, 7) != "0"), 0
@@ -228,7 +228,7 @@ def keeper_of(claudebox: int) -> int:
 
 
 def sentinel_of(claudebox: int) -> int:
-    return next(iter(children_of(keeper_of(claudebox))), 0)
+    return next(iter(children_of(leader_of(claudebox))), 0)
 
 
 def name_of(pid: int) -> str:

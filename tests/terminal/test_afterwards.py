@@ -19,7 +19,7 @@ WITH_A_DEED = """
 import os, sys
 sys.path.insert(0, sys.argv.pop(1))
 from claudebox import cli, terminal
-from claudebox.features.guard import act
+from claudebox.overlay import report as act
 from claudebox.errors import Problem
 
 def deed():
@@ -29,7 +29,7 @@ def after(plan):
     {watch}
     return lambda may_ask: deed()
 
-act.after = after
+act.watch_project = after
 cli.main()
 """
 TAKES_LONG = """

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from claudebox.launch.signals import program_of
+from claudebox.sandbox.gate import program_of
 from conftest import Box
 from patience import PATIENCE, comes_true
 from terminal.pseudoterminal import (
@@ -15,7 +15,7 @@ from terminal.pseudoterminal import (
     children_of,
     claudebox_path,
     claudebox_terminal,
-    keeper_of,
+    leader_of,
     name_of,
     processes_in,
     program_terminal,
@@ -237,5 +237,5 @@ def test_only_three_small_processes_stay_outside(box: Box) -> None:
         terminal.read_until("^ready")
         assert session_of(terminal.pid) == [terminal.pid]
         names = ["bwrap", "bwrap", "python3", "python3", "sleep"]
-        inside = keeper_of(terminal.pid)
+        inside = leader_of(terminal.pid)
         assert comes_true(lambda: sorted(name_of(pid)[:7] for pid in session_of(inside)) == names)

@@ -23,7 +23,7 @@ from terminal.pseudoterminal import (
     children_of,
     claudebox_path,
     claudebox_terminal,
-    keeper_of,
+    leader_of,
     name_of,
     processes_in,
     program_terminal,
@@ -76,7 +76,7 @@ def program_of(claudebox: int) -> int:
 
 PARTS: dict[str, Callable[[int], int]] = {
     "parent": lambda claudebox: claudebox,
-    "keeper": keeper_of,
+    "leader": leader_of,
     "bwrap": builder_of,
     "first process": first_of,
     "program": program_of,
@@ -282,18 +282,18 @@ def test_ctrl_z_right_after_fg_is_not_undone_by_it(box: Box) -> None:
     ) as shell:
         shell.read_until("^ready")
         claudebox = claudebox_below(shell)
-        keeper = keeper_of(claudebox)
+        leader = leader_of(claudebox)
         shell.type(CTRL_Z)
         shell.read_until("Stopped")
         shell.read_until("host> ")
         # It is slow to carry out what `fg` means.
-        os.kill(keeper, signal.SIGSTOP)
+        os.kill(leader, signal.SIGSTOP)
         shell.type("fg\n")
         assert comes_true(lambda: not sends_signals(shell) and _state(claudebox) == "S")
         read = calls(claudebox, "syscr")
         shell.type(CTRL_Z)
         assert comes_true(lambda: calls(claudebox, "syscr") > read and _state(claudebox) == "S")
-        os.kill(keeper, signal.SIGCONT)
+        os.kill(leader, signal.SIGCONT)
         shell.read_until("Stopped")
 
 
@@ -303,14 +303,14 @@ def test_stop_does_not_overtake_an_earlier_order_to_go_on(box: Box) -> None:
     ) as shell:
         shell.read_until("^ready")
         claudebox = claudebox_below(shell)
-        keeper, program = keeper_of(claudebox), program_of(claudebox)
-        os.kill(keeper, signal.SIGSTOP)
+        leader, program = leader_of(claudebox), program_of(claudebox)
+        os.kill(leader, signal.SIGSTOP)
         for number in (signal.SIGCONT, signal.SIGTSTP):
             written = calls(claudebox, "syscw")
             os.kill(claudebox, number)
             # It notes the signal, and then it acts.
             assert comes_true(lambda: calls(claudebox, "syscw") > written and _state(claudebox) == "S")  # noqa: B023
-        os.kill(keeper, signal.SIGCONT)
+        os.kill(leader, signal.SIGCONT)
         shell.read_until("Stopped")
         assert comes_true(lambda: _state(program) == "T")
 
@@ -324,14 +324,14 @@ def test_fg_continues_a_box_that_stopped_while_claudebox_was_stopped(box: Box) -
     """Once is enough: the box had stopped before."""
     with shell_terminal(box, program=SUSPENDS_WHEN_TOLD, typed="claudebox --yes --run python3 program\n") as shell:
         shell.read_until("^ready")
-        keeper = keeper_of(claudebox_below(shell))
+        leader = leader_of(claudebox_below(shell))
         os.kill(claudebox_below(shell), signal.SIGSTOP)
         shell.read_until("Stopped")
         shell.read_until("host> ")
-        written = calls(keeper, "syscw")
+        written = calls(leader, "syscw")
         box.account.write(box.project / "go")
         # It notes the signal that the sentinel has stopped, and tells the parent.
-        assert comes_true(lambda: calls(keeper, "syscw") == written + 2)
+        assert comes_true(lambda: calls(leader, "syscw") == written + 2)
         shell.type("fg\n")
         shell.read_until("^again")
 
@@ -352,10 +352,10 @@ def test_continuing_claudebox_leaves_the_shell_in_the_box_in_front(box: Box) -> 
         shell.type("PS1='in''side> '\n")
         shell.answer("inside> ", "sleep 1000\n")
         assert comes_true(lambda: shell.foreground_inside() == "sleep")
-        keeper = keeper_of(shell.pid)
-        heard = calls(keeper, "syscr")
+        leader = leader_of(shell.pid)
+        heard = calls(leader, "syscr")
         os.kill(shell.pid, signal.SIGCONT)
-        assert comes_true(lambda: calls(keeper, "syscr") > heard and _state(keeper) == "S")
+        assert comes_true(lambda: calls(leader, "syscr") > heard and _state(leader) == "S")
         shell.type(CTRL_C)
         shell.answer("inside> ", "exit 3\n")
         assert shell.wait() == 3
@@ -368,16 +368,16 @@ def calls(pid: int, kind: str) -> int:
 
 
 def test_terminal_is_brought_back_although_the_box_has_just_stopped(box: Box) -> None:
-    """The keeper has that to tell, and nobody is left who would hear it."""
+    """The leader has that to tell, and nobody is left who would hear it."""
     with script_terminal(box, SUSPENDS_WHEN_TOLD) as opened:
         opened.read_until("^ready")
         claudebox = claudebox_below(opened)
-        keeper, sentinel = keeper_of(claudebox), sentinel_of(claudebox)
-        os.kill(keeper, signal.SIGSTOP)
+        leader, sentinel = leader_of(claudebox), sentinel_of(claudebox)
+        os.kill(leader, signal.SIGSTOP)
         box.account.write(box.project / "go")
         assert comes_true(lambda: _state(sentinel) == "T")
         os.kill(claudebox, signal.SIGKILL)
-        # The kernel continues the keeper, whom nobody else could continue any more.
+        # The kernel continues the leader, whom nobody else could continue any more.
         opened.read_until("^status 137")
         assert comes_true(opened.echoes)
 

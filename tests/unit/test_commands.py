@@ -12,11 +12,11 @@ import pytest
 from claudebox.commands import prove
 from claudebox.commands.prove.canaries import Canaries
 from claudebox.commands.setup import PARTS, lines_for, problem_in
-from claudebox.settings.profiles import shipped_profile
+from claudebox.settings.files import shipped_profiles
 
 
 def test_profile_and_trial_mean_the_same_box() -> None:
-    profile = tomllib.loads((shipped_profile("strict") or b"").decode())
+    profile = tomllib.loads(shipped_profiles()["strict"].decode())
     del profile["description"]
     assert profile == {part.key: part.value for part in PARTS}
 

@@ -11,10 +11,9 @@ import claudebox
 from claudebox import state
 from claudebox.errors import Problem
 from claudebox.paths import is_inside
-from claudebox.settings.gather import gather
-from claudebox.settings.words import parse
 from claudebox.state import SHOWN, Below, Instance, State, find_state
 from hosts.machine import Machine
+from saying import gather, parse
 from syntax import nodes
 
 SOURCE = Path(claudebox.__file__).parent

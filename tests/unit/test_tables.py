@@ -9,7 +9,6 @@ import pytest
 from claudebox.features.broker.decide import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
-from claudebox.features.guard.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
 from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.table import IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
@@ -21,6 +20,7 @@ from claudebox.host.secrets import (
     WEAK_WORDS,
 )
 from claudebox.host.variables import KINDS, LEADING, ROUTE_OF, STAYS
+from claudebox.overlay.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

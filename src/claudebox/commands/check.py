@@ -6,9 +6,9 @@ import os
 
 from claudebox import __version__
 from claudebox.errors import Problem, for_account, quote
-from claudebox.features.claude.decide import choose_claude
+from claudebox.features.claude.home import choose_claude
 from claudebox.features.network.diagnosis import choose_program
-from claudebox.features.table import FEATURES
+from claudebox.features.table import FEATURES, SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.programs import choose_bwrap
 from claudebox.host.system import find_distribution
@@ -20,8 +20,9 @@ from claudebox.process.trial import (
     namespaces_row,
     program_version,
 )
+from claudebox.settings import Settings
 from claudebox.settings.gather import from_options, from_variables, gather, merge
-from claudebox.settings.values import Settings
+from claudebox.settings.table import BWRAP_PATH, CLAUDE_PATH
 from claudebox.settings.words import Request
 from claudebox.state import State, check_state
 from claudebox.state.reach import reach_of
@@ -44,9 +45,9 @@ def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
 def _choose(name: str, host: Host, settings: Settings) -> str:
     """The path of a program that claudebox starts. Raises a Problem if there is none that can be used."""
     if name == "bwrap":
-        return choose_bwrap(host, settings.bwrap, reach_of(host))
+        return choose_bwrap(host, settings[BWRAP_PATH], reach_of(host))
     if name == "claude":
-        return choose_claude(host, settings.claude, reach_of(host)).path
+        return choose_claude(host, settings[CLAUDE_PATH], reach_of(host)).path
     return choose_program(name, host, settings)
 
 
@@ -125,6 +126,6 @@ def show_versions(request: Request) -> int:
 def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:
     """The settings. If a file is broken, those of options and variables, so that the rest can still be checked."""
     try:
-        return gather(host, request).settings, None
+        return gather(SETTINGS, host, request).settings, None
     except Problem as problem:
-        return merge([*from_variables(host.environ), *from_options(request.said)]), problem
+        return merge([*from_variables(SETTINGS, host.environ), *from_options(SETTINGS, request.said)]), problem

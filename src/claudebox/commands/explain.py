@@ -42,8 +42,8 @@ from claudebox.model import (
 from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.record import Record
+from claudebox.settings import MountWish, Settings
 from claudebox.settings.types import LAST_PORT, is_variable_name
-from claudebox.settings.values import MountWish, Settings
 from claudebox.state.reach import reach_of
 from claudebox.text import some
 from claudebox.view.explanation import (

@@ -16,15 +16,16 @@ import time
 from collections.abc import Iterable
 
 from claudebox.errors import Declined, Problem, for_account, quote
-from claudebox.features.review.commits import REFS
 from claudebox.files import DIRECTORY, remove_path
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
 from claudebox.host.git.directory import has_refs
 from claudebox.host.tree import Tree
-from claudebox.layers.store import Layer, list_layers
+from claudebox.overlay.bundle import REFS
+from claudebox.overlay.store import Layer, list_layers
 from claudebox.record import Record
-from claudebox.settings.words import COLLECT, DROP_CACHE, DROP_CACHES, Request
+from claudebox.settings.table import COLLECT, DROP_CACHE, DROP_CACHES
+from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.state.reach import own_instance
 from claudebox.terminal import output_style, says_yes, show

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from claudebox.commands.explain import explain
 from claudebox.errors import NOT_FOUND, Problem
+from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
 from claudebox.plan import make_plan
+from claudebox.settings import Settings
+from claudebox.settings.files import Profile, list_profiles
 from claudebox.settings.gather import gather
-from claudebox.settings.profiles import list_profiles
-from claudebox.settings.table import OFF
-from claudebox.settings.values import Profile, Settings
+from claudebox.settings.table import OFF, REVIEW
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN
 from claudebox.terminal import output_style, say, show
@@ -42,7 +43,7 @@ def show_dry_run(request: Request) -> int:
         )
     if plan.review is not None:
         layered = tuple(sorted(plan.review.places))
-        walls = settings.replace(review=settings.review.replace(text=OFF))
+        walls = settings.having(REVIEW, settings[REVIEW].replace(text=OFF))
         plan = make_plan(host, request, walls)
     show(dry_run_json(plan, layered) if request.json else shell_command(plan, layered))
     return 0
@@ -71,12 +72,12 @@ def _plan_to_explain(request: Request) -> tuple[Host, Settings, Plan]:
 def _plan(request: Request) -> tuple[Host, Settings, Plan]:
     """Plan a box that is only shown: nobody is asked anything, and what is not known yet stays unknown."""
     host = read_host()
-    settings = gather(host, request).settings
+    settings = gather(SETTINGS, host, request).settings
     return host, settings, make_plan(host, request, settings)
 
 
 def show_profiles(request: Request) -> int:
-    profiles = list_profiles(read_host())
+    profiles = list_profiles(SETTINGS, read_host())
     listed = [{"name": one.name, "description": one.description, "file": one.file} for one in profiles]
     show(dump({"profiles": listed}) if request.json else profiles_text(profiles, output_style()))
     return 0

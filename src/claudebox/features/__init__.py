@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from claudebox.model import Deed
     from claudebox.process.companion import Companion
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
+    from claudebox.settings.table import Setting
     from claudebox.view.explanation import Answer, Question
 
 
 class Feature:
     """One thing that a box can have. A feature overrides the methods that it needs."""
+
+    settings: tuple[Setting[object], ...] = ()  # what the user can say about it, and nothing else asks for
 
     def applies(self, facts: Facts) -> bool:
         """Whether it has something to decide for this box. One that does not apply costs nothing."""

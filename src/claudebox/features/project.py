@@ -10,7 +10,7 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Allowlist, Finding, Mount, Nix, Origin, Plan, Preparation
 from claudebox.paths import is_inside
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.settings import PROJECT_FILE
 from claudebox.state import Cache
 from claudebox.state.memory import path_note
 

@@ -29,12 +29,14 @@ from claudebox.model import (
     Program,
 )
 from claudebox.paths import is_inside
+from claudebox.settings.table import AMOUNT, Setting
+from claudebox.settings.types import Quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host, system
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
 SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
@@ -65,8 +67,17 @@ NOBODY = 65534
 ROOT_IN_BOX = 1000
 
 
+TMP_SIZE = Setting(
+    *("tmp_size", AMOUNT),
+    "the most that /tmp may hold, and the home as much again (default: a quarter of the memory)",
+    Quantity("4G", 16 << 20, is_size=True),
+)
+
+
 class System(Feature):
     """The system's programs and libraries, and the empty places."""
+
+    settings = (TMP_SIZE,)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         size = tmp_size(facts)
@@ -138,7 +149,7 @@ def system_mounts(tree: Tree, system: system.System) -> list[Mount]:
 
 def tmp_size(facts: Facts) -> int:
     """The most bytes that /tmp may hold; 0 if this bwrap cannot bound it, and nobody has asked for a bound."""
-    said = facts.settings.tmp_size
+    said = facts.settings[TMP_SIZE]
     program = facts.tree.read(facts.bwrap) or b""
     if program.startswith(b"\x7fELF") and b"--size" not in program:
         if said is not None:

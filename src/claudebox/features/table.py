@@ -17,23 +17,22 @@ from claudebox.features.guard import Guarding, Report
 from claudebox.features.kernel import KernelFeature
 from claudebox.features.limits import LIMITS
 from claudebox.features.login import LOGIN
-from claudebox.features.network import NETWORK
-from claudebox.features.nix import NIX, Closure
+from claudebox.features.network import NETWORK_FEATURE
+from claudebox.features.nix import NIX_FEATURE, Closure
 from claudebox.features.project import Project, Reach
-from claudebox.features.review import REVIEW
+from claudebox.features.review import REVIEW_FEATURE
 from claudebox.features.secrets import MASKS, Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
-from claudebox.features.vanished import Vanished
 from claudebox.features.wishes import Hides, Wishes
+from claudebox.settings.table import OWN, Table
 
 FEATURES: tuple[Feature, ...] = (
     Command(),
     System(),
-    Vanished(),
-    NIX,
+    NIX_FEATURE,
     Etc(),
-    NETWORK,
+    NETWORK_FEATURE,
     ALLOWLIST,
     Identity(),
     Reach(),
@@ -56,7 +55,7 @@ FEATURES: tuple[Feature, ...] = (
     Hides(),
     Mounted(),
     KernelFeature(),
-    REVIEW,
+    REVIEW_FEATURE,
     Report(),
     Hooks(),
     Shim(),
@@ -64,3 +63,5 @@ FEATURES: tuple[Feature, ...] = (
     Environment(),
     Closure(),
 )
+
+SETTINGS = Table((*OWN, *(setting for feature in FEATURES for setting in feature.settings)))

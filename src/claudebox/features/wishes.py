@@ -12,7 +12,9 @@ from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
 from claudebox.mounts import find_appearances, find_hides, find_holder
 from claudebox.paths import absolute, expand_home, is_below, is_inside, move, normalize
-from claudebox.settings.values import MountWish, Word
+from claudebox.settings import MountWish, Word
+from claudebox.settings.table import HIDES, MOUNTS, SHOWN, Setting
+from claudebox.settings.types import List, Path
 from claudebox.state.reach import Reach
 
 LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
@@ -21,12 +23,17 @@ LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
 
 
+PATH = Setting("path", SHOWN, "directories that come first in PATH", List(Path()), in_files_only=True)
+
+
 class Wishes(Feature):
     """What somebody asked for: mounts, and directories of PATH."""
 
+    settings = (PATH,)
+
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         tree, settings = facts.tree, facts.settings
-        asked = (*settings.mounts, *draft.wishes)
+        asked = (*settings[MOUNTS], *draft.wishes)
         places = draft.hidden_places(facts.places)
         wished = settle(
             tree, wished_mounts(facts.reach, asked, facts.project, facts.person.homes, places), draft.mounts
@@ -34,7 +41,7 @@ class Wishes(Feature):
         return Contribution(
             mounts=tuple(wished),
             wished=tuple(wished),
-            path=tuple(Directory(expand_home(entry.text, facts.home), Directory.ASKED_FOR) for entry in settings.path),
+            path=tuple(Directory(expand_home(entry.text, facts.home), Directory.ASKED_FOR) for entry in settings[PATH]),
         )
 
 
@@ -42,7 +49,7 @@ class Hides(Feature):
     """What stays hidden, whatever shows it."""
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        tree, hides = facts.tree, facts.settings.hide
+        tree, hides = facts.tree, facts.settings[HIDES]
         refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
         return Contribution(
             hides=(

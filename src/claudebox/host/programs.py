@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from claudebox.settings.values import Word
+    from claudebox.settings import Word
     from claudebox.state.reach import Reach
 
 # The directories of administrators' tools, which the PATH of an ordinary user often lacks.

@@ -16,7 +16,7 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.settings.values import Word
+    from claudebox.settings import Word
 
 # Parts of the system: they are never writable, and nothing below them is a project.
 SYSTEM_TREES = tuple("/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /nix /proc /run /sbin /sys /usr".split())

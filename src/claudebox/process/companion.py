@@ -36,16 +36,9 @@ class Companion(Record):
     failed: Callable[[], Problem] | None = None  # the same, if it ended before it was ready and without a word
     clean_up: Callable[[], None] | None = None  # removes what a killed process leaves behind
 
-    def require_ready(self, box: int) -> None:
-        """Wait until the process is ready or the box has ended. Raises the Problem that the process has reported."""
+    def require_ready(self) -> None:
+        """Read what the process says first. Raises the Problem that it has reported."""
         if self.ended is None:
-            return
-        import select
-
-        poll = select.poll()
-        for descriptor in (self.life, box):
-            poll.register(descriptor, select.POLLIN)
-        if self.life not in dict(poll.poll()):
             return
         said = os.read(self.life, LONGEST_MESSAGE)
         if not said:

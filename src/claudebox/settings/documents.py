@@ -2,28 +2,43 @@
 
 The parsers of the standard library do not tell lines, so a scanner goes over the text first. It understands every
 valid file. It also gets to the end of every other one, and leaves it to the parser to say what is wrong there. What
-would keep a parser busy for long is refused here.
+would keep a parser busy for long is refused here. A `Place` is a value in such a file, as types of settings read it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 from claudebox.errors import Problem
 from claudebox.host.secrets import looks_secret, secret_value
 from claudebox.model import Origin
 from claudebox.record import Record
-from claudebox.settings.table import BY_KEY
+from claudebox.settings import Value, Word
+from claudebox.settings.table import ENV, PASS_ENV, Setting, Table
+from claudebox.settings.types import is_variable_name, variables
 
+T = TypeVar("T")
 Path = tuple[str | int, ...]
 
 LARGEST_FILE_BYTES = 1 << 18
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_WORD_SHOWN = 40  # characters of a word from the file, in a message
 LONGEST_ROW_SEARCHED = 8192  # characters; a longer row is not searched for secrets, so nothing of it is shown
+KEYS_ON_A_LINE = 5
+INDENT = " " * len("hint: ")
+TYPES = (
+    (str, "a string"),
+    (bool, "true or false"),
+    (int, "an integer"),
+    (float, "a float"),
+    (dict, "a table"),
+    (list, "an array"),
+    (type(None), "null"),
+)
 FAR_RIGHT = 60  # a column beyond which the beginning of the row is cut off
 DEEPEST = 16
 LONGEST_NUMBER = 64
@@ -55,12 +70,13 @@ TOKENS = r'''
 class Document(Record):
     """What a file says, and where."""
 
+    table: Table  # of the settings that it can say
     file: str  # as people see it
-    value: dict[str, Any]
     text: str
-    lines: dict[Path, int]
     is_json: bool
-    is_project: bool = False  # whether it is the project's own file
+    is_project: bool  # whether it is the project's own file
+    value: dict[str, Any] = {}  # noqa: RUF012  (nobody changes it)
+    lines: dict[Path, int] = {}  # noqa: RUF012
 
     def line_of(self, path: Path) -> int:
         """The line of a key or an element; if it has none, that of whatever contains it."""
@@ -71,25 +87,54 @@ class Document(Record):
     def origin_of(self, path: Path) -> Origin:
         return Origin.of_file(self.file, self.line_of(path), is_project=self.is_project)
 
-    def problem(self, path: Path, what: str, hint: str) -> Problem:
-        return problem_at(self.file, self.text, self.line_of(path), what, hint)
+    def problem(self, line: int, what: str, hint: str, column: int = 0) -> Problem:
+        """A Problem that shows the line."""
+        return Problem(f"{self.file}:{line}: {what}", hint, excerpt=self._excerpt(line, column))
+
+    def _excerpt(self, line: int, column: int) -> str:
+        row = self.text.split("\n", line)[line - 1] if line <= self.text.count("\n") + 1 else ""
+        row = self._without_secrets(row).strip() if len(row) <= LONGEST_ROW_SEARCHED else ""
+        return "…" + row[column - FAR_RIGHT // 2 :] if FAR_RIGHT < column <= len(row) else row
+
+    def _without_secrets(self, row: str) -> str:
+        """The row with `…` for every secret: a message may end up in a log."""
+        pieces: list[str] = []
+        name, is_value = "", False
+        for kind, piece, _ in tokens(row):
+            word = piece.strip("\"'")
+            is_secret = kind in (TEXT, WORD) and looks_secret(name if is_value else "", word)
+            pieces.append("…" if is_secret else piece)
+            if kind == MARK and piece in "=:,{}":
+                is_value = piece in "=:"
+            elif kind in (TEXT, WORD) and not is_value:
+                name = "" if word in self.table.by_key else word  # `auth` is no password
+        result = "".join(pieces)
+        return "…" if secret_value(result) else result
+
+    @property
+    def last_line(self) -> int:
+        """The number of the last line that is not blank."""
+        return self.text.rstrip().count("\n") + 1
 
 
-def parse(content: bytes, file: str, *, is_json: bool, is_project: bool = False) -> Document:
+def parse(table: Table, content: bytes, file: str, *, is_json: bool, is_project: bool = False) -> Document:
     """Parse a file. Raises a Problem with file and line unless the content is a table of TOML or an object of JSON."""
-    text = _decoded(content, file)
-    scanner = _Scanner(text, file, is_json=is_json)
-    value = (_json_value if is_json else _toml_value)(text, file, scanner.repeated)
+    if len(content) > LARGEST_FILE_BYTES:
+        line = content.count(b"\n", 0, LARGEST_FILE_BYTES) + 1
+        what = f"the file is larger than {LARGEST_FILE_BYTES >> 10} KiB"
+        hint = "settings are much smaller: is this the right file?"
+        raise Document(table, file, "", is_json, is_project).problem(line, what, hint)
+    text = content.removeprefix(BYTE_ORDER_MARK).decode(errors="surrogateescape")
+    document = Document(table, file, text, is_json, is_project)
+    if wrong := next((character for character in text if "\udc80" <= character <= "\udcff"), ""):
+        what = f"byte 0x{ord(wrong) - 0xDC00:02x} is not UTF-8"
+        raise document.problem(text.count("\n", 0, text.index(wrong)) + 1, what, "save the file as UTF-8")
+    scanner = _Scanner(document)
+    value = (_json_value if is_json else _toml_value)(document, scanner.repeated)
     if not isinstance(value, dict):
-        first = len(text) - len(text.lstrip())
-        line = text.count("\n", 0, first) + 1
-        raise problem_at(file, text, line, "the file is not an object", 'all of it has to be inside { "key": … }')
-    return Document(file, value, text, scanner.lines, is_json, is_project)
-
-
-def problem_at(file: str, text: str, line: int, what: str, hint: str, column: int = 0) -> Problem:
-    """A Problem that shows the line."""
-    return Problem(f"{file}:{line}: {what}", hint, excerpt=_excerpt(text, line, column))
+        line = text.count("\n", 0, len(text) - len(text.lstrip())) + 1
+        raise document.problem(line, "the file is not an object", 'all of it has to be inside { "key": … }')
+    return document.replace(value=value, lines=scanner.lines)
 
 
 def shown(word: str) -> str:
@@ -99,82 +144,182 @@ def shown(word: str) -> str:
     return f"`{word}`" if len(word) <= LONGEST_WORD_SHOWN else f"`{word[: LONGEST_WORD_SHOWN - 1]}…`"
 
 
-def _excerpt(text: str, line: int, column: int) -> str:
-    row = text.split("\n", line)[line - 1] if line <= text.count("\n") + 1 else ""
-    row = _without_secrets(row).strip() if len(row) <= LONGEST_ROW_SEARCHED else ""
-    return "…" + row[column - FAR_RIGHT // 2 :] if FAR_RIGHT < column <= len(row) else row
+class Place(Record):
+    """A value in a file. What a type reads there, it reads through this, so that messages name the line."""
+
+    document: Document
+    path: Path
+    setting: Setting[object] | None = None  # None: a title of the file
+
+    @property
+    def origin(self) -> Origin:
+        return self.document.origin_of(self.path)
+
+    def at(self, part: str | int) -> Place:
+        return self.replace(path=(*self.path, part))
+
+    def elements(self, expected: str) -> list[Place]:
+        return [self.at(number) for number in range(len(self.value(list, expected)))]
+
+    def value(self, kind: type[T] | tuple[type[T], ...], expected: str) -> T:
+        value: object = self.document.value
+        for part in self.path:
+            value = value[part]  # type: ignore[index]
+        # In Python, true is an integer.
+        if isinstance(value, kind) and (kind is bool or not isinstance(value, bool)):
+            return value
+        found = next((title for kinds, title in TYPES if isinstance(value, kinds)), "a date or time")
+        raise self.problem(f"{self.label} has to be {expected}, not {found}", self.example)
+
+    def text(self, *, is_free: bool = False) -> str:
+        """A text. A free one may be empty and have several lines; none may have what no program can get."""
+        text = self.value(str, "a string")
+        if not text and not is_free:
+            raise self.problem(f"{self.label} is empty", f"fill it or take it out: {self.example}")
+        for character in text:
+            # NUL would end an argument, and half of a surrogate pair, which JSON can spell, is no character.
+            is_impossible = character == "\0" or "\ud800" <= character <= "\udfff"
+            is_control = character < " " or "\x7f" <= character <= "\x9f"
+            if is_impossible or (is_control and not is_free):
+                what = f"{self.label} holds the character U+{ord(character):04X}"
+                raise self.problem(what, "write it without that character")
+        return text
+
+    def path_text(self) -> str:
+        """A text that may name variables. Their values are found out later."""
+        text = self.text()
+        if not all(is_variable_name(name) for name, _ in variables(text)):
+            what = f"there is no variable name after `$` in {shown(text)}"
+            raise self.problem(what, "write $NAME or ${NAME}, as in $HOME/notes")
+        return text
+
+    def variable_name(self, name: str) -> str:
+        if not is_variable_name(name):
+            of_env = self.replace(path=(ENV.key,), setting=ENV)
+            hint = f"values belong in {of_env.example}" if "=" in name else "use letters, digits and _"
+            raise self.problem(f"{shown(name)} is not a variable name", hint)
+        return name
+
+    def one_of(self, *choices: str) -> str:
+        word = self.value(str, "a string")
+        if word not in choices:
+            hint = " or ".join(self.notation(choice) for choice in choices)
+            raise self.problem(f"{shown(word)} is not a value of {self.label}", hint)
+        return word
+
+    def parse(self, text: str) -> Value:
+        """The value that a text means for the setting."""
+        assert self.setting is not None
+        origin = self.origin
+        try:
+            return self.setting.type.parse(Word(text, origin), self.setting.name)
+        except Problem as problem:
+            what = problem.message.removeprefix(f"{origin.shown}: ").replace(f"`{text}`", shown(text))
+            raise self.problem(what, problem.hint) from None
+
+    def refuse_unknown(self, known: tuple[str, ...]) -> None:
+        """Raise a Problem if a table has other keys."""
+        for key in self.value(dict, "a table"):
+            if key not in known:
+                raise self.at(key).unknown(known)
+
+    def refuse_setting(self) -> None:
+        """Raise a Problem if a setting stands below a line such as [env], where it would be lost."""
+        if self.path[-1] in self.document.table.by_key:
+            raise self.misplaced()
+
+    def refuse_secret(self, name: str, value: str) -> None:
+        if reason := looks_secret(name, value):
+            by_name = INDENT + self.pair(PASS_ENV.key, [name])
+            hint = f"no secrets in files: take it out and pass it through by name:\n{by_name}"
+            raise self.problem(f"{shown(name)} looks like a secret ({reason})", hint)
+
+    def unknown(self, known: tuple[str, ...]) -> Problem:
+        from difflib import get_close_matches
+
+        from claudebox.settings.mistakes import REMOVED
+
+        key = str(self.path[-1])
+        # `path` in a mount is more likely meant to be `host`.
+        if len(self.path) > 1 and key in self.document.table.by_key and key != "path":
+            return self.misplaced()
+        near = get_close_matches(key, known, 1)
+        others = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)
+        return self.problem(f"unknown key {shown(key)}", REMOVED.get(f"{key} =") or others)
+
+    def misplaced(self) -> Problem:
+        outer, key = self.path[0], self.path[-1]
+        if self.document.is_json:
+            return self.problem(f"`{key}` is a setting, but it is inside `{outer}`", "move it out of there")
+        hint = "a line in [brackets] takes all that follows it: move this one above it"
+        return self.problem(f"`{key}` is a setting, but it is below `{outer}`", hint)
+
+    def problem(self, what: str, hint: str) -> Problem:
+        return self.document.problem(self.document.line_of(self.path), what, hint)
+
+    @property
+    def label(self) -> str:
+        """What a message calls the place: `hide`, an element of `hide`, `env.NAME`, `host` of a mount."""
+        *above, last = self.path
+        if isinstance(last, int):
+            return f"an element of `{above[0]}`"
+        if not above:
+            return f"`{last}`"
+        return f"`{last}` of a mount" if len(above) > 1 else shown(f"{above[0]}.{last}")
+
+    @property
+    def example(self) -> str:
+        """An example of what belongs there."""
+        first, last = str(self.path[0]), self.path[-1]
+        if len(self.path) > 1 and isinstance(last, str):
+            return self.pair(last, {"mode": "ro", "optional": True}.get(last, "…"))
+        if self.setting is None:
+            return self.pair(first, "…")
+        return self.pair(first, self.setting.type.example)
+
+    def pair(self, key: str, value: object) -> str:
+        """A key and a value as the file's language writes them."""
+        if self.document.is_json:
+            return f"{self.notation(key)}: {self.notation(value)}"
+        return f"{key} = {self.notation(value)}"
+
+    def notation(self, value: object) -> str:
+        if isinstance(value, list | tuple):
+            return "[" + ", ".join(self.notation(element) for element in value) + "]"
+        if isinstance(value, dict):
+            return "{ " + ", ".join(self.pair(key, inner) for key, inner in value.items()) + " }"
+        return json.dumps(value, ensure_ascii=False)
 
 
-def _without_secrets(row: str) -> str:
-    """The row with `…` for every secret: a message may end up in a log."""
-    pieces: list[str] = []
-    name, is_value = "", False
-    for kind, piece, _ in tokens(row):
-        word = piece.strip("\"'")
-        is_secret = kind in (TEXT, WORD) and looks_secret(name if is_value else "", word)
-        pieces.append("…" if is_secret else piece)
-        if kind == MARK and piece in "=:,{}":
-            is_value = piece in "=:"
-        elif kind in (TEXT, WORD) and not is_value:
-            name = "" if word in BY_KEY else word  # `auth` is no password
-    result = "".join(pieces)
-    return "…" if secret_value(result) else result
+def _rows(words: tuple[str, ...]) -> str:
+    starts = range(0, len(words), KEYS_ON_A_LINE)
+    return ",\n".join(INDENT + ", ".join(words[start : start + KEYS_ON_A_LINE]) for start in starts)
 
 
-def _decoded(content: bytes, file: str) -> str:
-    if len(content) > LARGEST_FILE_BYTES:
-        line = content.count(b"\n", 0, LARGEST_FILE_BYTES) + 1
-        hint = "settings are much smaller: is this the right file?"
-        raise problem_at(file, "", line, f"the file is larger than {LARGEST_FILE_BYTES >> 10} KiB", hint)
+def _toml_value(document: Document, repeated: Problem | None) -> object:
     try:
-        return content.removeprefix(BYTE_ORDER_MARK).decode()
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        text = content.decode(errors="surrogateescape")
-        what = f"byte 0x{content[error.start]:02x} is not UTF-8"
-        raise problem_at(file, text, line, what, "save the file as UTF-8") from None
-
-
-def _toml_value(text: str, file: str, repeated: Repeated | None) -> object:
-    try:
-        return tomllib.loads(text)
+        return tomllib.loads(document.text)
     except (ValueError, RecursionError) as error:
-        reason, line, column = _toml_place(str(error), text)
-        if repeated and repeated.line <= line:
-            raise _set_already(text, file, repeated) from None
-        hint = AGAIN_HINT if reason.startswith("cannot ") else TOML_HINT
-        raise problem_at(file, text, line, f"not valid TOML: {reason}", hint, column) from None
+        # Such as: Invalid value (at line 3, column 7)
+        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(error), re.DOTALL)
+        reason, line, column = found.groups() if found else (str(error), 1, 0)
+        if repeated:
+            raise repeated from None
+        hint = AGAIN_HINT if reason.startswith("Cannot ") else TOML_HINT
+        what = f"not valid TOML: {_as_clause(reason)}"
+        raise document.problem(int(line or document.last_line), what, hint, int(column or 0)) from None
 
 
-def _toml_place(message: str, text: str) -> tuple[str, int, int]:
-    """Reason, line and column from a message such as `Invalid value (at line 3, column 7)`."""
-    reason, _, place = message.rpartition(" (at ")
-    words = place.rstrip(")").replace(",", "").split()
-    match words:
-        case ["line", line, "column", column] if line.isdecimal() and column.isdecimal():
-            return _as_clause(reason), int(line), int(column)
-        case ["end", "of", "document"]:
-            return _as_clause(reason), _last_line(text), 0
-    return _as_clause(message), 1, 0
-
-
-def _json_value(text: str, file: str, repeated: Repeated | None) -> object:
-    import json
-
+def _json_value(document: Document, repeated: Problem | None) -> object:
     try:
-        value: object = json.loads(text)
+        value: object = json.loads(document.text)
     except (ValueError, RecursionError) as error:
-        reason, line = getattr(error, "msg", str(error)), min(getattr(error, "lineno", 1), _last_line(text))
+        reason, line = getattr(error, "msg", str(error)), min(getattr(error, "lineno", 1), document.last_line)
         what, column = f"not valid JSON: {_as_clause(reason)}", getattr(error, "colno", 0)
-        raise problem_at(file, text, line, what, JSON_HINT, column) from None
+        raise document.problem(line, what, JSON_HINT, column) from None
     if repeated:
-        raise _set_already(text, file, repeated)
+        raise repeated
     return value
-
-
-def _last_line(text: str) -> int:
-    """The number of the last line that is not blank."""
-    return text.rstrip().count("\n") + 1
 
 
 def _as_clause(reason: str) -> str:
@@ -182,20 +327,6 @@ def _as_clause(reason: str) -> str:
         return "a text has no closing quote"
     reason = reason if len(reason) <= 2 * LONGEST_WORD_SHOWN else reason[: 2 * LONGEST_WORD_SHOWN - 1] + "…"
     return reason[:1].lower() + reason[1:]
-
-
-def _set_already(text: str, file: str, repeated: Repeated) -> Problem:
-    name = shown(".".join(str(part) for part in repeated.path if isinstance(part, str)))
-    where = f"on line {repeated.first}" if repeated.first != repeated.line else "on the same line"
-    return problem_at(file, text, repeated.line, f"{name} is set already, {where}", "keep one of them")
-
-
-class Repeated(Record):
-    """A key that is set twice."""
-
-    path: Path
-    first: int
-    line: int
 
 
 def tokens(text: str) -> Iterator[tuple[str, str, int]]:
@@ -209,21 +340,21 @@ def tokens(text: str) -> Iterator[tuple[str, str, int]]:
 class _Scanner:
     """Goes through the tokens once and notes the line of every key and element."""
 
-    def __init__(self, text: str, file: str, *, is_json: bool) -> None:
-        self.text, self.file, self.is_json = text, file, is_json
+    def __init__(self, document: Document) -> None:
+        self.document = document
         self.lines: dict[Path, int] = {}
         self.explicit: dict[Path, int] = {}
-        self.repeated: Repeated | None = None  # the first one
+        self.repeated: Problem | None = None  # about the first key that is set twice
         self.elements: dict[Path, int] = {}  # how many tables each array of tables has so far
         self.table: Path = ()  # of the latest header
         self.around: list[tuple[Path, bool]] = []  # open brackets: the path before each, and whether it is an array
         self.path: Path = ()  # of the value that comes next, or is just read
         self.key: list[str] = []
         self.key_line = 1
-        self.is_key = not is_json  # whether a key comes next, or is just read
+        self.is_key = not document.is_json  # whether a key comes next, or is just read
         self.brackets = 0  # of a header
-        for kind, word, line in tokens(text):
-            if kind == NEWLINE and not is_json and not self.around:
+        for kind, word, line in tokens(document.text):
+            if kind == NEWLINE and not document.is_json and not self.around:
                 self.key, self.is_key, self.brackets = [], True, 0
             elif kind not in (BLANK, NEWLINE):
                 self._take(kind, word, line)
@@ -299,10 +430,8 @@ class _Scanner:
     def _unquoted(self, word: str) -> str:
         if "\\" not in word:
             return word[1:-1]
-        import json
-
         try:
-            return str(json.loads(word) if self.is_json else tomllib.loads(f"word = {word}")["word"])
+            return str(json.loads(word) if self.document.is_json else tomllib.loads(f"word = {word}")["word"])
         except ValueError:
             return word
 
@@ -314,11 +443,12 @@ class _Scanner:
 
     def _say(self, path: Path, line: int, above: int = 0) -> None:
         self._note(path, line, above)
-        self.path = path
-        if path in self.explicit:
-            self.repeated = self.repeated or Repeated(path, self.explicit[path], line)
-        else:
-            self.explicit[path] = line
+        self.path, is_again = path, path in self.explicit
+        first = self.explicit.setdefault(path, line)
+        if is_again and not self.repeated:
+            name = shown(".".join(str(part) for part in path if isinstance(part, str)))
+            where = f"on line {first}" if first != line else "on the same line"
+            self.repeated = self.document.problem(line, f"{name} is set already, {where}", "keep one of them")
 
     def _excess(self, line: int, what: str) -> Problem:
-        return problem_at(self.file, self.text, line, what, "no settings need that")
+        return self.document.problem(line, what, "no settings need that")

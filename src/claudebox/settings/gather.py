@@ -10,10 +10,11 @@ import stat
 from claudebox.errors import Problem, quote
 from claudebox.host import Host
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
-from claudebox.model import Finding, Origin, Port
+from claudebox.model import Finding, Origin
 from claudebox.record import Record
-from claudebox.settings.table import ALLOWLIST, BY_KEY, BY_NAME, LIST, OTHER_VARIABLES, SETTINGS, VALUE, Setting
-from claudebox.settings.values import PROJECT_FILE, Settings, Statement, Word
+from claudebox.settings import PROJECT_FILE, Settings, Statement, Word
+from claudebox.settings.table import OTHER_VARIABLES, PROFILE, Setting, Table
+from claudebox.settings.types import LIST, VALUE
 from claudebox.settings.words import Request
 from claudebox.state import find_state
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from claudebox.settings.project_file import ProjectFile
+    from claudebox.settings.files import ProjectFile
 
 DEFAULT_PROFILE = "default"
 
@@ -34,112 +35,90 @@ class Layers(Record):
     project: ProjectFile | None
 
 
-def gather(host: Host, request: Request, decided: ProjectFile | None = None) -> Layers:
+def gather(table: Table, host: Host, request: Request, decided: ProjectFile | None = None) -> Layers:
     """`decided` is the project's file as the user was just asked about it. The one on disk may have changed since."""
-    variables, options = from_variables(host.environ), from_options(request.said)
-    own = _own_files(host, variables, options)
+    variables, options = from_variables(table, host.environ), from_options(table, request.said)
+    own = _own_files(table, host, variables, options)
     project = decided
     if project is None and host.tree.lstat(f"{host.cwd}/{PROJECT_FILE}") is not None:
-        from claudebox.settings.project_file import read_project_file
+        from claudebox.settings.files import read_project_file
 
-        project = read_project_file(host, merge(own))
+        project = read_project_file(table, host, merge(own))
     if project is not None:
-        own += _in_force(host, project)
+        own += _in_force(table, host, project)
     settings = merge([*own, *variables, *options])
     return Layers(settings.replace(findings=_findings(project)), project)
 
 
-def from_options(words: tuple[tuple[str, str], ...]) -> list[Statement]:
+def from_options(table: Table, words: tuple[tuple[str, str], ...]) -> list[Statement]:
     """Parse what was typed: pairs of a setting's name and its text."""
-    typed = [(BY_NAME[name], text) for name, text in words if BY_NAME[name].kind in (VALUE, LIST)]
-    return [_said(setting, text, Origin.of_option(setting.option)) for setting, text in typed]
+    typed = [(table.by_name[name], text) for name, text in words]
+    return [
+        _said(setting, text, Origin.of_option(setting.option))
+        for setting, text in typed
+        if setting.kind in (VALUE, LIST)
+    ]
 
 
-def from_variables(environ: dict[str, str]) -> list[Statement]:
-    _refuse_unknown_variables(environ)
+def from_variables(table: Table, environ: dict[str, str]) -> list[Statement]:
+    """Parse our variables. One that is nearly ours is refused: whoever set it believes that it counts."""
+    for name in environ:
+        if name.startswith("CLAUD") and "BOX_" in name and name not in (*table.by_variable, *OTHER_VARIABLES):
+            from claudebox.settings.mistakes import refuse_variable
+
+            refuse_variable(table, name)
     said = []
-    for setting in SETTINGS:
-        text = environ.get(setting.variable, "") if setting.variable else ""
+    for variable, setting in table.by_variable.items():
+        text = environ.get(variable, "")
         parts = [part.strip() for part in text.split(",")] if setting.kind == LIST else [text]
-        said += [_said(setting, part, Origin.of_variable(setting.variable)) for part in parts if part]
+        said += [_said(setting, part, Origin.of_variable(variable)) for part in parts if part]
     return said
 
 
-def _said(setting: Setting, text: str, origin: Origin) -> Statement:
-    return Statement(setting.name, setting.type.parse(Word(text, origin), setting.name))
+def _said(setting: Setting[object], text: str, origin: Origin) -> Statement:
+    return Statement(setting, setting.type.parse(Word(text, origin), setting.name))
 
 
-def _refuse_unknown_variables(environ: dict[str, str]) -> None:
-    """Refuse a variable that is nearly ours: whoever set it believes that it counts."""
-    suspects = [name for name in environ if name.startswith("CLAUD") and "BOX_" in name]
-    known = [setting.variable for setting in SETTINGS if setting.variable] if suspects else []
-    for name in suspects:
-        if name not in known and name not in OTHER_VARIABLES:
-            from claudebox.settings.mistakes import refuse_variable
-
-            refuse_variable(name, known)
-
-
-def merge(said: Iterable[Statement]) -> Settings:
+def merge(said: list[Statement]) -> Settings:
     """Merge statements in the order of the layers: the last value wins, lists add up, and nothing undoes a hide."""
     merged: dict[str, Any] = {}
-    lists: dict[str, list[Any]] = {}
+    lists: dict[str, dict[Any, Any]] = {}
     for one in said:
-        setting = BY_NAME[one.name]
-        field = setting.field or setting.key
-        if setting.kind == VALUE:
+        field = one.setting.field
+        if one.setting.kind == VALUE:
             merged[field] = one.value
         else:
-            lists.setdefault(field, []).append(one.value)
-    for field, values in lists.items():
-        merged[field] = tuple(values if BY_KEY[field].type.repeats else dict.fromkeys(values))
-    _imply_tier(merged)
-    settings = Settings(**merged)
-    _check_ports(settings.publish)
-    return settings
-
-
-def _imply_tier(merged: dict[str, Any]) -> None:
-    """--allow without a tier means tier `allowlist`. A list in a file waits for a box on that tier."""
-    typed = next((word for word in merged.get("allow", ()) if word.origin.is_typed), None)
-    if typed is not None and "network" not in merged:
-        merged["network"] = Word(ALLOWLIST, typed.origin)
-
-
-def _check_ports(published: tuple[Port, ...]) -> None:
-    seen: dict[int, Port] = {}
-    for port in published:
-        first = seen.setdefault(port.host, port)
-        if first.box != port.box:
-            raise Problem(
-                f"{port.origin.shown}: port {port.host} of the host already leads to port {first.box} of the box "
-                f"({first.origin.shown})",
-                "choose another",
-            )
+            known = lists.setdefault(field, {})
+            known[len(known) if one.setting.type.repeats else one.value] = one.value
+    for one in said:
+        key, implied = one.setting.implies
+        if key and one.value.origin.is_typed:
+            merged.setdefault(key, Word(implied, one.value.origin))
+    return Settings(merged | {field: tuple(known.values()) for field, known in lists.items()})
 
 
 def _findings(project: ProjectFile | None) -> tuple[Finding, ...]:
     if project is None or not project.wishes or project.granted:
         return ()
-    names = ", ".join(dict.fromkeys(BY_NAME[wish.name].key for wish in project.wishes))
+    names = ", ".join(dict.fromkeys(wish.setting.key for wish in project.wishes))
     why = "you said no (change the file to be asked again)" if project.granted is False else "nobody was asked yet"
     return (Finding(Finding.NOTE, PROJECT_FILE, f"asks for more ({names}) and does not get it: {why}"),)
 
 
-def _in_force(host: Host, project: ProjectFile) -> list[Statement]:
+def _in_force(table: Table, host: Host, project: ProjectFile) -> list[Statement]:
     """What counts of the project's file, which may name profiles, too.
 
     Variables are replaced only in what the user granted. What counts without a yes must not depend on their values: the
     agent would see the difference.
     """
-    from claudebox.settings.profiles import expanded, read_profiles
+    from claudebox.settings.files import expanded, read_profiles
 
     granted = project.wishes if project.granted else ()
-    rest = (expanded(one, host) for one in granted if one.name != "profile")
-    return [*read_profiles(host, _profiles_in(granted)), *project.tightening, *rest]
+    rest = (expanded(one, host) for one in granted if one.setting is not PROFILE)
+    return [*read_profiles(table, host, _profiles_in(granted)), *project.tightening, *rest]
 
 
-def _own_files(host: Host, variables: list[Statement], options: list[Statement]) -> list[Statement]:
+def _own_files(table: Table, host: Host, variables: list[Statement], options: list[Statement]) -> list[Statement]:
     """The settings in the user's own files. Most people have none: then nothing more is imported."""
     state = find_state(host)
     place = host.tree.lstat(state.directory)
@@ -151,13 +130,13 @@ def _own_files(host: Host, variables: list[Statement], options: list[Statement])
     named = _profiles_in(options) or _profiles_in(variables)
     if not named and all(host.tree.lstat(path) is None for path in (state.config, state.profiles)):
         return []
-    from claudebox.settings.profiles import read_own_files
+    from claudebox.settings.files import read_own_files
 
-    return read_own_files(host, named)
+    return read_own_files(table, host, named)
 
 
 def _profiles_in(said: Iterable[Statement]) -> list[Word]:
-    return [one.value for one in said if one.name == "profile" and isinstance(one.value, Word)]
+    return [one.value for one in said if one.setting is PROFILE and isinstance(one.value, Word)]
 
 
 def refuse_foreign(tree: Tree, path: str, uid: int) -> None:

@@ -6,11 +6,10 @@ This is imported only for a word, a variable or a key that claudebox does not ha
 from __future__ import annotations
 
 from claudebox.errors import Problem
-from claudebox.settings.table import BY_OPTION, SETTINGS
+from claudebox.settings.table import AUTH, Table
 
 # Dashes that a web page or a word processor puts in the place of `-`.
 DASHES = frozenset("‐‑‒–—―−⸺⸻﹘﹣－⁃˗")  # noqa: RUF001  (they are the point)
-OF_CLAUDE_TOO = "auth"
 SHORTEST_WITH_A_MISTAKE = 3  # what is shorter resembles too much
 SHORTEST_WITH_TWO = 6
 # What claudebox had once, as people wrote it, with what to do instead.
@@ -34,18 +33,18 @@ REMOVED = {
 }
 
 
-def refuse_nearly_ours(word: str, command: str = "") -> None:
+def refuse_nearly_ours(table: Table, word: str, command: str = "") -> None:
     """Raise a Problem if an option that is not ours looks as if it was meant to be."""
     if word[0] not in {"-", *DASHES}:
-        _refuse_quoted(word)
+        _refuse_quoted(table, word)
         return
     typed, name = word.partition("=")[0], _name(word)
     _refuse_removed(name, command or typed)
-    meant = _meant_by(name, may_be_short=not command)  # such as `--all`, which subcommands of claude have
+    meant = _meant_by(table, name, may_be_short=not command)  # such as `--all`, which subcommands of claude have
     if DASHES & set(word[:2]) and not any(map(str.isspace, word)):
         raise _mistake(f"`{typed}` begins with a dash that is not the ASCII one", meant, command or typed)
     # One dash: what claude has of that kind are single letters, and each may be followed by its value.
-    is_long = word.startswith("--") or len(name) > SHORTEST_WITH_A_MISTAKE + 1 or f"--{name}" in BY_OPTION
+    is_long = word.startswith("--") or len(name) > SHORTEST_WITH_A_MISTAKE + 1 or f"--{name}" in table.by_option
     if meant and is_long:
         raise _mistake(f"there is no option `{typed}`", meant, command or typed)
 
@@ -73,7 +72,7 @@ def _name(word: str) -> str:
     return name[0].lstrip("-" + "".join(DASHES)) if name else ""
 
 
-def _refuse_quoted(word: str) -> None:
+def _refuse_quoted(table: Table, word: str) -> None:
     """Raise a Problem if something stands around an option of ours, or a list of options that nobody has split."""
     bare = word.strip("".join(one for one in word if one != "-" and not (one.isascii() and one.isalnum())))
     _, *others = bare.split() or [""]
@@ -81,7 +80,7 @@ def _refuse_quoted(word: str) -> None:
         return  # a prompt may begin like that, but goes on in words
     typed = f"--{_name(bare)}"  # without what follows, which may be a secret
     _refuse_removed(_name(bare), typed)
-    if meant := _meant_by(_name(bare)):
+    if meant := _meant_by(table, _name(bare)):
         raise _mistake(f"`{typed}` has something before its dashes, or was not split from the rest", meant, typed)
 
 
@@ -91,7 +90,7 @@ def refuse_without_dashes(word: str, following: str) -> None:
     One of these is a command of claude as well, and claude's if another word follows than what it can have here.
     """
     name, has_value, _ = word.lower().partition("=")
-    is_claudes = name == OF_CLAUDE_TOO and following and following not in BY_OPTION[f"--{name}"].choices
+    is_claudes = name == AUTH.name and following and following not in AUTH.choices
     if has_value or not is_claudes:
         raise _mistake(f"`{name}` without dashes is meant for claude", f"--{name}", word)
 
@@ -104,10 +103,10 @@ def refuse_nearly_one_of(word: str, option: str, known: tuple[str, ...]) -> None
         raise Problem(f"`{word}` is none of what may follow {option}", hint)
 
 
-def refuse_variable(name: str, known: list[str]) -> None:
+def refuse_variable(table: Table, name: str) -> None:
     """Raise a Problem about a variable that is called like one of ours."""
-    nearest = next((one for one in known if _distance(name, one) <= 2), "")
-    setting = next((one for one in SETTINGS if f"CLAUDEBOX_{one.name.upper()}" == name), None)
+    nearest = next((one for one in table.by_variable if _distance(name, one) <= 2), "")
+    setting = next((one for one in table if f"CLAUDEBOX_{one.name.upper()}" == name), None)
     if nearest:
         hint = f"did you mean {nearest}?\n      "
     elif setting is not None and not setting.in_files_only:
@@ -127,10 +126,10 @@ def _to_claude(word: str) -> str:
     return f"to give it to claude: claudebox -- {word} …"
 
 
-def _meant_by(name: str, *, may_be_short: bool = True) -> str:
+def _meant_by(table: Table, name: str, *, may_be_short: bool = True) -> str:
     """The option of ours that this resembles or, if it may be short, abbreviates; "" if there is none."""
     plain = name.lower().replace("_", "-").removeprefix("no-")
-    names = [option[2:] for option in BY_OPTION if option.startswith("--")]
+    names = [option[2:] for option in table.by_option if option.startswith("--")]
     if plain in names or len(plain) < SHORTEST_WITH_A_MISTAKE:
         return f"--{plain}" if plain in names else ""
     for own in names:

@@ -7,43 +7,54 @@ A type parses the text of an option, a variable, or a string in a file (`parse`)
 from __future__ import annotations
 
 from claudebox.errors import Problem
-from claudebox.model import RO, RW, Port
+from claudebox.model import BY_DEFAULT, RO, RW, Port
 from claudebox.paths import expand_home
-from claudebox.settings.values import Amount, EnvWish, MountWish, Value, Word
+from claudebox.record import Generic
+from claudebox.settings import Amount, EnvWish, MountWish, Value, Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import TypeVar
 
-    from claudebox.settings.contents import Place
+    from claudebox.settings.documents import Place
+
+    T = TypeVar("T")
+    T_co = TypeVar("T_co", covariant=True)
+else:
+    T = T_co = None
+
+VALUE = "value"  # the last one wins
+LIST = "list"  # each value adds to those before
+MODE = "mode"  # does something else instead of starting claude
+SWITCH = "switch"
+COMMAND = "command"  # takes the rest of the line
+OPERAND = "operand"  # says what a mode works on
 
 # What a shell offers where a value belongs.
 FILES, VARIABLES, PROFILES, HOSTS, COMMANDS = "files", "variables", "profiles", "hosts", "commands"
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-A_SECOND = 1_000_000
 MOST_DIGITS = 15
 LAST_PORT = 65535
 MODES = {"ro": RO, "rw": RW}
 KEYS_OF_A_MOUNT = ("host", "sandbox", "mode", "optional")
 
 
-class Text:
-    """Any text, as it is."""
+class Type(Generic[T_co]):
+    """How a setting is written, and what its value is once all that was said is merged."""
 
+    kind = VALUE
+    default: T_co  # the value if nothing was said
     metavar = ""
-    one = "a string"  # how a file says it
-    many = "an array of strings"  # how a file says a list of it
+    shape = "a string"  # how a file says it
+    shapes = "an array of strings"  # how a file says a list of it
     example: object = "…"
     examples: object = ("…", "…")
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # that a value can be, or begin with
     repeats = False  # whether the same value twice is not the same as once
     offers = ""  # what a shell offers there
-
-    def __init__(self, offers: str = "") -> None:
-        self.offers = offers or self.offers
 
     def parse(self, word: Word, _: str) -> Value:
         """The value that a text means for the setting of this name. Raises a Problem if it means none."""
@@ -53,18 +64,78 @@ class Text:
         """The value at a place of a file. Raises a Problem if there is another type or text."""
         return place.parse(place.text())
 
-    def read_many(self, place: Place) -> Iterator[tuple[Place, Value]]:
-        """The values of a list in a file, and where each is."""
-        for element in place.elements(self.many):
+    def read_all(self, place: Place) -> Iterator[tuple[Place, Value]]:
+        """The values that the setting has there, and where each is."""
+        yield place, self.read(place)
+
+    def read_list(self, place: Place) -> Iterator[tuple[Place, Value]]:
+        """The same for a list of this type."""
+        for element in place.elements(self.shapes):
             yield element, self.read(element)
 
-    def expanded(self, value: Any, _environ: dict[str, str], _home: str) -> Any:
+    def expanded(self, value: Value, _environ: dict[str, str], _home: str) -> Value:
         """The value with the values of the variables that a file names in it."""
         return value
 
-    def lowers(self, _value: Any, _known: Any) -> bool:
+    def lowers(self, _value: Value, _known: object) -> bool:
         """Whether the value gives no more than the one that is known."""
         return True
+
+
+class List(Type[tuple[T, ...]]):
+    """Any number of values of a type: each adds to those before."""
+
+    kind = LIST
+    default = ()
+
+    def __init__(self, element: Type[T]) -> None:
+        self.element = element
+        self.metavar, self.words, self.offers = element.metavar, element.words, element.offers
+        self.shape, self.example, self.repeats = element.shapes, element.examples, element.repeats
+
+    def parse(self, word: Word, name: str) -> Value:
+        return self.element.parse(word, name)
+
+    def read_all(self, place: Place) -> Iterator[tuple[Place, Value]]:
+        return self.element.read_list(place)
+
+    def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
+        return self.element.expanded(value, environ, home)
+
+
+class Mode(Type[None]):
+    """No value: the option does something else instead of starting claude. One of these words may follow it."""
+
+    kind = MODE
+
+    def __init__(self, *words: str, offers: str = "") -> None:
+        self.words = words
+        self.offers = offers
+
+
+class Switch(Mode):
+    """No value."""
+
+    kind = SWITCH
+
+
+class Command(Mode):
+    """The rest of the line."""
+
+    kind = COMMAND
+
+
+class Operand(Mode):
+    """What a mode works on."""
+
+    kind = OPERAND
+
+
+class Text(Type[Word]):
+    """Any text, as it is."""
+
+    def __init__(self, offers: str = "") -> None:
+        self.offers = offers or self.offers
 
 
 class Argument(Text):
@@ -91,8 +162,14 @@ class VariableName(Text):
         return place.parse(place.variable_name(place.text()))
 
 
-class Variable(VariableName):
+class Variable(Type[EnvWish]):
     """A variable, perhaps with its value. A list in a file has only names."""
+
+    metavar = "NAME"
+    offers = VARIABLES
+
+    def read(self, place: Place) -> Value:
+        return place.parse(place.variable_name(place.text()))
 
     def parse(self, word: Word, _: str) -> Value:
         name, separator, value = word.text.partition("=")
@@ -105,11 +182,11 @@ class Variables(Variable):
     """The same, but a file has a table of names and values."""
 
     metavar = "NAME[=VALUE]"
-    many = "a table of strings"
+    shapes = "a table of strings"
     examples = {"NAME": "value"}  # noqa: RUF012  (nobody changes it)
 
-    def read_many(self, place: Place) -> Iterator[tuple[Place, Value]]:
-        for name in place.value(dict, self.many):
+    def read_list(self, place: Place) -> Iterator[tuple[Place, Value]]:
+        for name in place.value(dict, self.shapes):
             pair = place.at(name)
             pair.refuse_setting()
             pair.variable_name(name)
@@ -127,14 +204,23 @@ class Path(Text):
     def read(self, place: Place) -> Value:
         return place.parse(place.path_text())
 
-    def expanded(self, value: Any, environ: dict[str, str], _: str) -> Any:
+    def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
+        assert isinstance(value, Word)
         return value.replace(text=expand(value.text, value.origin.shown, environ))
 
 
-class Program(Path):
+class Program(Type[Word | None]):
     """The path of a program on the host."""
 
-    def expanded(self, value: Any, environ: dict[str, str], home: str) -> Any:
+    default = None
+    metavar = "PATH"
+    offers = FILES
+
+    def read(self, place: Place) -> Value:
+        return place.parse(place.path_text())
+
+    def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
+        assert isinstance(value, Word)
         path = expand(value.text, value.origin.shown, environ)
         return value.replace(text=expand_home(path, home))
 
@@ -151,14 +237,15 @@ class ProjectPath(Text):
         return word
 
 
-class Choice(Text):
+class Choice(Type[Word]):
     """One of a few words, of which each gives less than the one before it."""
 
     metavar = "HOW"
 
-    def __init__(self, *choices: str) -> None:
+    def __init__(self, *choices: str, default: str) -> None:
         self.choices = self.words = choices
         self.example = choices[-1]
+        self.default = Word(default, BY_DEFAULT)
 
     def parse(self, word: Word, name: str) -> Value:
         if word.text not in self.choices:
@@ -169,13 +256,16 @@ class Choice(Text):
             raise Problem(what, REMOVED.get(f"--{name} {word.text}") or f"{', '.join(others)} or {last}")
         return word
 
-    def lowers(self, value: Any, known: Any) -> bool:
+    def lowers(self, value: Value, known: object) -> bool:
+        assert isinstance(value, Word)
+        assert isinstance(known, Word)
         return self.choices.index(value.text) >= self.choices.index(known.text)
 
 
-class Quantity(Text):
+class Quantity(Type[Amount | None]):
     """An amount of something. With less than the least, not even bwrap starts, or programs cannot work."""
 
+    default = None
     most_digits = 13
 
     def __init__(
@@ -202,11 +292,12 @@ class Quantity(Text):
             raise Problem(f"{word.origin.shown}: `{word.text}` is too little to start anything", f"try {self.example}")
         return Amount(word.text, number, word.origin)
 
-    def lowers(self, value: Any, known: Any) -> bool:
-        return known is None or value.number <= known.number
+    def lowers(self, value: Value, known: object) -> bool:
+        assert isinstance(value, Amount)
+        return not isinstance(known, Amount) or value.number <= known.number
 
 
-class Limit(Text):
+class Limit(Type[Amount]):
     """The most of one of several things: `requests=500`."""
 
     metavar = "WHAT=N"
@@ -224,10 +315,10 @@ class Limit(Text):
         return Amount(word.text, int(number), word.origin, of=thing)
 
 
-class PortNumber(Text):
+class PortNumber(Type[Port]):
     """A port; or two, of which the first is the host's, and the second the box's."""
 
-    many = "an array of ports"
+    shapes = "an array of ports"
     examples = (8080,)
 
     def __init__(self, *, is_pair: bool = False) -> None:
@@ -247,11 +338,11 @@ class PortNumber(Text):
         return place.parse(str(place.value(int, "an integer")))
 
 
-class Mounted(Text):
+class Mounted(Type[MountWish]):
     """A path to show in the box, perhaps at another place there."""
 
     metavar = "PATH[:DEST]"
-    many = "an array of tables"
+    shapes = "an array of tables"
     examples = ({"host": "~/notes"},)
     offers = FILES
 
@@ -280,7 +371,8 @@ class Mounted(Text):
             is_optional="optional" in keys and place.at("optional").value(bool, "true or false"),
         )
 
-    def expanded(self, value: Any, environ: dict[str, str], _: str) -> Any:
+    def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
+        assert isinstance(value, MountWish)
         source, destination = (expand(text, value.origin.shown, environ) for text in (value.source, value.destination))
         return value.replace(source=source, destination=destination)
 

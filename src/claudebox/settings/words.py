@@ -9,16 +9,12 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.record import Record
-from claudebox.settings.table import ALL, BY_OPTION, COMMAND, MODE, ON, SWITCH, Setting
+from claudebox.settings.table import ON, PROFILE, REVIEW, Setting, Table
+from claudebox.settings.types import COMMAND, MODE, SWITCH
 
 LAUNCH = "launch"
 PROFILES = "profiles"  # list them: `--profile` without a name
-COLLECT = "gc"
-DROP_CACHE = "drop-cache"  # of this project
-DROP_CACHES = "drop-caches"  # of all projects
-# Words that a mode may have.
-MAY_FOLLOW = {"instances": (COLLECT, DROP_CACHE, DROP_CACHES), "help": (ALL,)}
-REVIEW = "review"  # with one of these words after it, it tends what is kept, and starts nothing
+TEND_LAYERS = "review"  # with one of these words after it, --review tends what is kept, and starts nothing
 REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
 # Modes that show what would start, and so may have words for claude; and those that just print.
@@ -57,8 +53,9 @@ class Request(Record):
 class _CommandLine:
     """Goes over the words once and sorts them."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, table: Table, words: list[str]) -> None:
         self.words = words
+        self.table = table
         self.position = 0
         self.modes: list[str] = []
         self.switches: set[str] = set()
@@ -85,7 +82,7 @@ class _CommandLine:
         while self.position < len(self.words):
             word = self.next()
             name, has_value, value = word.partition("=")
-            setting = BY_OPTION.get(name if word.startswith("--") else word)
+            setting = self.table.by_option.get(name if word.startswith("--") else word)
             if word == "--":
                 # A subcommand may need it, as `mcp add` does before the command of a server.
                 self.claude += ["--", *self.rest()] if self.command else self.rest()
@@ -106,73 +103,71 @@ class _CommandLine:
             if len(word) > 2:  # a dash and a letter is an option of claude
                 from claudebox.settings.mistakes import refuse_nearly_ours
 
-                refuse_nearly_ours(word, self.command)
+                refuse_nearly_ours(self.table, word, self.command)
         elif not self.claude and word:
-            if f"--{word.partition('=')[0].lower()}" in BY_OPTION:
+            if f"--{word.partition('=')[0].lower()}" in self.table.by_option:
                 from claudebox.settings.mistakes import refuse_without_dashes
 
                 refuse_without_dashes(word, self.following())
             self.command = word if word.isascii() and word.replace("-", "").isalpha() else ""
         self.claude.append(word)
 
-    def _take(self, setting: Setting, value: str | None) -> None:
+    def _take(self, setting: Setting[object], value: str | None) -> None:
         if setting.kind == COMMAND:
             self._take_command(setting, value)
-        elif setting.name == "explain":
-            self.modes.append(setting.name)
-            self.said.append((setting.name, self._value_of(setting) if value is None else value))
-        elif setting.kind in (MODE, SWITCH):
+        elif setting.kind == SWITCH or (setting.kind == MODE and setting.metavar[:1] in ("", "[")):
             self._take_switch(setting, value)
-        elif setting.name == "profile" and value is None and self.following()[:1] in ("", "-"):
+        elif setting is PROFILE and value is None and self.following()[:1] in ("", "-"):
             self.modes.append(PROFILES)
-        elif setting.name == REVIEW and value is None:
-            self._take_review(setting)
+        elif setting is REVIEW and value is None:
+            self._take_review()
         else:
+            self.modes += [setting.name] if setting.kind == MODE else []
             self.said.append((setting.name, self._value_of(setting) if value is None else value))
 
-    def _take_command(self, setting: Setting, value: str | None) -> None:
+    def _take_command(self, setting: Setting[object], value: str | None) -> None:
         self.run = tuple(self.rest())
         if value is not None:
             raise Problem(f"{setting.option} takes the words after it", f"{setting.option} {value} …")
         if not self.run:
             raise Problem(f"{setting.option} needs a command", f"claudebox {setting.option} make test")
 
-    def _take_switch(self, setting: Setting, value: str | None) -> None:
+    def _take_switch(self, setting: Setting[object], value: str | None) -> None:
         if value is not None:
             raise Problem(f"{setting.option} takes no value", f"to give it to claude: -- {setting.option}={value}")
         if setting.kind == SWITCH:
             self.switches.add(setting.name)
             return
         self.modes.append(setting.name)
-        if self.following() in MAY_FOLLOW.get(setting.name, ()):
+        if self.following() in setting.type.words:
             self.said.append((setting.name, self.next()))
 
-    def _take_review(self, setting: Setting) -> None:
+    def _take_review(self) -> None:
         """It needs no value, but may have one; or it is followed by what to do with what is kept."""
         following = self.following()
         if following in (*REVIEW_DEEDS, PACK):
-            self.modes.append(REVIEW)
+            self.modes.append(TEND_LAYERS)
             deed = self.next()
             self.review = (deed, self.next()) if self.following().isdigit() else (deed,)
-        elif following in setting.choices:
-            self.said.append((setting.name, self.next()))
+        elif following in REVIEW.choices:
+            self.said.append((REVIEW.name, self.next()))
         else:
             if following[:1] != "-":
                 from claudebox.settings.mistakes import refuse_nearly_one_of
 
-                refuse_nearly_one_of(following, setting.option, (*REVIEW_DEEDS, *setting.choices))
-            self.said.append((setting.name, ON))
+                refuse_nearly_one_of(following, REVIEW.option, (*REVIEW_DEEDS, *REVIEW.choices))
+            self.said.append((REVIEW.name, ON))
 
-    def _value_of(self, setting: Setting) -> str:
+    def _value_of(self, setting: Setting[object]) -> str:
         """The next word. What looks like an option is no value: nobody would notice that it does not count."""
         following = self.following()
-        if self.position == len(self.words) or following.startswith("--") or following in BY_OPTION:
+        if self.position == len(self.words) or following.startswith("--") or following in self.table.by_option:
             raise Problem(f"{setting.option} needs a value", f"{setting.option} {setting.metavar}")
         return self.next()
 
 
-def parse(words: list[str]) -> Request:
-    line = _CommandLine(words)
+def parse(table: Table, words: list[str]) -> Request:
+    line = _CommandLine(table, words)
     line.read()
     mode = _one_mode(line.modes)
     _check_words(mode, line)
@@ -223,7 +218,7 @@ def _require_data(mode: str, line: _CommandLine) -> None:
     if mode == LAUNCH:
         raise Problem("--json says how something is printed", "for claude's answer: -p --output-format json")
     said = dict(line.said).get(mode, "")
-    does_something = (mode == "instances" and said) or (mode == REVIEW and line.review[0] not in ("list", "show"))
+    does_something = (mode == "instances" and said) or (mode == TEND_LAYERS and line.review[0] not in ("list", "show"))
     if mode in JSON_MODES and not does_something and "suggest" not in line.switches:
         return
     words = [_option(mode), said or " ".join(line.review), "--suggest" if "suggest" in line.switches else ""]

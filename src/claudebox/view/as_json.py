@@ -8,7 +8,7 @@ from typing import Any
 from claudebox import __version__
 from claudebox.host.secrets import secret_value
 from claudebox.model import FILE, Allowlist, Broker, EnvVar, Mount, Network, Nix, Plan
-from claudebox.view.argv import Data, bwrap_operations, called_pasta, program_words
+from claudebox.sandbox.argv import Data, bwrap_operations, called_pasta, program_words
 
 SCHEMA = 2  # goes up when a field changes its meaning or goes
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from claudebox import __version__
 from claudebox.agreement import READ_ONLY, WITHOUT, News
-from claudebox.features.guard.decide import is_guard, within
-from claudebox.features.guard.ways import WAYS
+from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.host.secrets import secret_value
 from claudebox.model import (
@@ -36,7 +35,8 @@ from claudebox.model import (
     Plan,
     Port,
 )
-from claudebox.paths import shorten_home
+from claudebox.overlay.ways import WAYS
+from claudebox.paths import shorten_home, within
 from claudebox.text import BOLD, RED, YELLOW, Style, beside, bytes_text, counted, escape, table_row
 
 TYPE_CHECKING = False
@@ -185,7 +185,7 @@ def _package_text(package: Package) -> str:
 
 
 def package_name(package: Package) -> str:
-    from claudebox.features.nix.references import short_name
+    from claudebox.features.nix.packages import short_name
 
     return escape(short_name(package.reference))
 

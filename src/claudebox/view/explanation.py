@@ -9,8 +9,8 @@ from claudebox.errors import quote
 from claudebox.host import Host
 from claudebox.model import Origin, Plan
 from claudebox.record import Record
+from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
-from claudebox.settings.values import Settings
 from claudebox.text import BOLD, DIM, Style, escape, fill
 from claudebox.view.as_json import dump
 

@@ -7,10 +7,10 @@ much it leaves out. Grave findings are shown whole, whatever the size of the ter
 from __future__ import annotations
 
 from claudebox import __version__
-from claudebox.features.guard.decide import is_guard, within
+from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import HIDE, LAYER, RO, TMPFS, WRITABLE, Allowlist, Broker, Finding, Login, Mount, Nix, Plan
-from claudebox.paths import shorten_home
+from claudebox.paths import shorten_home, within
 from claudebox.record import Record
 from claudebox.state import Cache
 from claudebox.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fill, table_row, width

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from claudebox.settings.table import BY_KEY, GROUPS, SETTINGS, Setting
+from claudebox.features.table import SETTINGS
+from claudebox.settings.table import GROUPS, Setting
 from claudebox.settings.words import Request
 from claudebox.terminal import show
 from claudebox.text import fill
@@ -75,8 +76,8 @@ def short_help() -> str:
 
 def whole_help() -> str:
     """Everything there is."""
-    variables = [f"{setting.variable}," for setting in SETTINGS if setting.variable]
-    keys = [f"{key}," for key in BY_KEY]
+    variables = [f"{variable}," for variable in SETTINGS.by_variable]
+    keys = [f"{key}," for key in SETTINGS.by_key]
     width = max(len(path) for path, _ in FILES)
     statuses = "; ".join(f"{status} {meaning}" for status, meaning in EXIT_STATUSES[1:])
     return USAGE + WHOLE.format(
@@ -88,7 +89,7 @@ def whole_help() -> str:
     )
 
 
-def _groups(settings: list[Setting], *, is_short: bool) -> str:
+def _groups(settings: list[Setting[object]], *, is_short: bool) -> str:
     """The options below what they are about."""
     rows = {group: [_row(one, is_short=is_short) for one in settings if one.group == group] for group in GROUPS}
     return ("" if is_short else "\n").join(f"{group}:\n{''.join(found)}" for group, found in rows.items() if found)
@@ -98,7 +99,7 @@ def _lines(words: list[str]) -> str:
     return "\n".join(f"  {line}" for line in fill(words, INDENT))
 
 
-def _row(setting: Setting, *, is_short: bool) -> str:
+def _row(setting: Setting[object], *, is_short: bool) -> str:
     column = COLUMN_OF_SHORT if is_short else COLUMN
     names = f"{setting.short}, {setting.option}" if setting.short else setting.option
     left = f"  {names} {setting.metavar}".rstrip()

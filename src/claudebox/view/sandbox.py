@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.features.guard.decide import is_guard, within
+from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.model import RO, WRITABLE, Allowlist, Broker, Covered, EnvVar, Guarded, Mount, Nix, Plan
-from claudebox.paths import shorten_home
+from claudebox.paths import shorten_home, within
 from claudebox.text import bytes_text, some
 
 HEAD = """\
@@ -248,8 +248,7 @@ def _packages(plan: Plan) -> str:
     resolved = [package for package in plan.packages if package.paths]
     if not resolved:
         return ""
-    from claudebox.features.nix.packages import store_name
-    from claudebox.features.nix.references import short_name
+    from claudebox.features.nix.packages import short_name, store_name
 
     lines = [
         f"- `{_plain(short_name(package.reference))}`: {', '.join(map(store_name, package.paths))}"

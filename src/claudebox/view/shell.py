@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from claudebox.errors import quote
+from claudebox.features.limits import Limits
 from claudebox.host.secrets import secret_value
-from claudebox.model import Allowlist, Broker, EnvVar, Limits, Plan, Preparation, Uplink
-from claudebox.view.argv import Data, Operation, bwrap_operations, called_pasta, program_words
+from claudebox.model import Allowlist, Broker, EnvVar, Plan, Preparation, Uplink
+from claudebox.sandbox.argv import Data, Operation, bwrap_operations, called_pasta, program_words
 from claudebox.view.sandbox import sandbox_md
 
 FIRST_DESCRIPTOR = 3

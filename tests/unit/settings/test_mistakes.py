@@ -7,14 +7,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from claudebox.errors import Problem
-from claudebox.settings.gather import from_variables
+from claudebox.features.table import SETTINGS
+from claudebox.settings.files import shipped_profiles
 from claudebox.settings.mistakes import DASHES, REMOVED
-from claudebox.settings.profiles import shipped_names
-from claudebox.settings.table import BY_KEY, BY_OPTION, SETTINGS
-from claudebox.settings.words import Request, parse
+from claudebox.settings.words import Request
 from claudebox.text import WIDTH
+from saying import from_variables, parse
 
-OPTIONS = sorted(option for option in BY_OPTION if option.startswith("--"))
+OPTIONS = sorted(option for option in SETTINGS.by_option if option.startswith("--"))
 
 
 def refusal(*line: str) -> str:
@@ -54,7 +54,7 @@ def test_mistyped_option_is_refused(typed: str, meant: str) -> None:
 def test_one_letter_too_few_is_refused(option: str, data: st.DataObject) -> None:
     place = data.draw(st.integers(2, len(option) - 1))
     typed = option[:place] + option[place + 1 :]
-    assume(typed not in BY_OPTION and len(typed) > len("--abc"))
+    assume(typed not in SETTINGS.by_option and len(typed) > len("--abc"))
     refusal(typed)
 
 
@@ -103,8 +103,8 @@ def test_removed_option_names_its_successor(said: str) -> None:
 
 def test_what_is_removed_is_no_setting() -> None:
     assert [text for text in REMOVED.values() if len(f"hint: {text}") > WIDTH] == []
-    assert REMOVED.keys().isdisjoint({*BY_OPTION, *(f"{key} =" for key in BY_KEY)})
-    assert {f"--profile {name}" for name in shipped_names()}.isdisjoint(REMOVED)
+    assert REMOVED.keys().isdisjoint({*SETTINGS.by_option, *(f"{key} =" for key in SETTINGS.by_key)})
+    assert {f"--profile {name}" for name in shipped_profiles()}.isdisjoint(REMOVED)
 
 
 @pytest.mark.req("ARGS-01")

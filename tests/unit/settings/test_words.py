@@ -8,17 +8,13 @@ from hypothesis import strategies as st
 
 from claudebox.cli import MODES
 from claudebox.errors import Problem
-from claudebox.settings.table import BY_OPTION, COMMAND, LIST, MODE, OPERAND, SETTINGS, SWITCH, VALUE, Setting
-from claudebox.settings.words import (
-    JSON_MODES,
-    LAUNCH,
-    PROFILES,
-    WITH_CLAUDE,
-    Request,
-    parse,
-)
+from claudebox.features.table import SETTINGS
+from claudebox.settings.table import Setting
+from claudebox.settings.types import COMMAND, LIST, MODE, OPERAND, SWITCH, VALUE
+from claudebox.settings.words import JSON_MODES, LAUNCH, PROFILES, WITH_CLAUDE, Request
+from saying import parse
 
-OURS = sorted(BY_OPTION)
+OURS = sorted(SETTINGS.by_option)
 VALUED = [setting.option for setting in SETTINGS if setting.kind in (VALUE, LIST)]
 QUICK = settings(deadline=None, max_examples=100)
 
@@ -38,7 +34,11 @@ def is_subsequence(few: tuple[str, ...], many: list[str]) -> bool:
 
 
 def is_ours(word: str) -> bool:
-    return word in BY_OPTION or (word.startswith("--") and word.partition("=")[0] in BY_OPTION) or word == "--"
+    return (
+        word in SETTINGS.by_option
+        or (word.startswith("--") and word.partition("=")[0] in SETTINGS.by_option)
+        or word == "--"
+    )
 
 
 def may_be_a_subcommand(word: str) -> bool:
@@ -110,8 +110,8 @@ def test_subcommand_gets_every_word(line: str) -> None:
 
 @pytest.mark.req("ARGS-01", "WORK-02")
 @pytest.mark.parametrize("word", ["mcp", "hello", "plug-in"])
-@pytest.mark.parametrize("setting", BY_OPTION.values(), ids=lambda setting: setting.name)
-def test_option_that_may_be_of_a_subcommand_is_refused_or_harmless(word: str, setting: Setting) -> None:
+@pytest.mark.parametrize("setting", SETTINGS.by_option.values(), ids=lambda setting: setting.name)
+def test_option_that_may_be_of_a_subcommand_is_refused_or_harmless(word: str, setting: Setting[object]) -> None:
     """Never is it silently left to claude, if it would change the box, nor taken from claude."""
     for option in filter(None, (setting.option, setting.short, f"{setting.option}=x")):
         if setting.name in ("help", "version", "json"):
@@ -164,8 +164,8 @@ def test_first_word_of_a_command_does_not_get_lost_behind_an_equals_sign() -> No
 
 
 @pytest.mark.req("ARGS-01")
-@pytest.mark.parametrize("setting", BY_OPTION.values(), ids=lambda setting: setting.name)
-def test_every_setting_of_the_table_is_understood(setting: Setting) -> None:
+@pytest.mark.parametrize("setting", SETTINGS.by_option.values(), ids=lambda setting: setting.name)
+def test_every_setting_of_the_table_is_understood(setting: Setting[object]) -> None:
     expected = {
         COMMAND: Request(run=("value",)),
         MODE: Request(mode=setting.name, claude=("value",)),

@@ -6,16 +6,14 @@ import pytest
 
 from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
 from claudebox.commands.prove.canaries import KERNEL, Trial
-from claudebox.features.guard.changes import Leftover
-from claudebox.features.review.judge import Item
-from claudebox.layers.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.model import Trace
+from claudebox.overlay.changes import ADDED, DELETED, DIRECTORY, MODE, Change
+from claudebox.overlay.comparison import Leftover
+from claudebox.overlay.screen import MOST_LINES, Row, View, counts, summary
 from claudebox.servers.broker.policy import Refusal
 from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.text import Style, counted
-from claudebox.view.aftermath import MOST_LINES, Row, View
 from claudebox.view.audit import limit_text
-from claudebox.view.review import counts, summary
 
 PLAIN = Style(colour=False)
 VIEW = View("/p", "/h", PLAIN)
@@ -40,12 +38,12 @@ def test_thing_may_have_a_plural_of_its_own() -> None:
     ],
 )
 def test_directories_of_a_review(changes: list[Change], text: str) -> None:
-    assert counts([Item(change) for change in changes]) == text
+    assert counts(changes) == text
 
 
 @pytest.mark.parametrize(("number", "text"), [(1, "old/ (1 file)"), (2, "old/ (2 files)")])
 def test_deleted_files_of_a_review(number: int, text: str) -> None:
-    assert text in summary("1", [Item(Change("old", DELETED, DIRECTORY, gone=number))], (), PLAIN)
+    assert text in summary("1", [Change("old", DELETED, DIRECTORY, gone=number)], (), PLAIN)
 
 
 @pytest.mark.parametrize(("number", "text"), [(1, "… 1 more line\n"), (2, "… 2 more lines\n")])

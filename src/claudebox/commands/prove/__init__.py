@@ -15,20 +15,24 @@ import tempfile
 from typing import Any
 
 from claudebox import files
-from claudebox.commands.prove.canaries import GROUPS, KERNEL, NIX, TERMINAL, Canaries, Trial
+from claudebox.commands.prove.canaries import GROUPS, KERNEL, TERMINAL, Canaries, Trial
+from claudebox.commands.prove.canaries import NIX as DAEMONS
 from claudebox.errors import Problem
-from claudebox.features.guard.table import GuardRow, held_rows
+from claudebox.features.kernel import USERNS
+from claudebox.features.nix import NIX
+from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Nix, Plan
+from claudebox.overlay.table import GuardRow, held_rows
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.process.single_file import own_command
 from claudebox.record import Record
+from claudebox.settings import Settings
 from claudebox.settings.gather import gather
-from claudebox.settings.table import BY_NAME, FULL, OFF, ON
-from claudebox.settings.values import Settings
+from claudebox.settings.table import FULL, OFF, ON, REVIEW
 from claudebox.settings.words import Request
 from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
@@ -78,12 +82,12 @@ def prove(request: Request) -> int:
     """Show the report. The exit status is 0 if every promise held, 1 if not."""
     host = read_host()
     request = request.replace(run=request.run or ("true",), claude=())
-    settings = gather(host, request).settings
-    has_layer = settings.review.text == ON
+    settings = gather(SETTINGS, host, request).settings
+    has_layer = settings[REVIEW].text == ON
     if has_layer:
         # The probe lies in the project, and a layer would keep what it writes. Without one, it is easier to attack.
         request = request.replace(said=(*request.said, ("review", OFF)))
-        settings = gather(host, request).settings
+        settings = gather(SETTINGS, host, request).settings
     plan = make_plan(host, request, settings)
     against = dict(request.said).get(AGAINST, "")
     with Canaries() as canaries:
@@ -139,7 +143,7 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
     usual = [f"{plan.project}/{name}" for name in (*PARTS, *whole)]
     opened = {one.path: "--writable" for one in plan.guard.opened if is_ours}
     canaries.point_at_host_run(dict.fromkeys((*guarded, *usual)), opened)
-    canaries.point_at_sockets({"the daemon": SOCKET}, NIX, chosen["nix"])
+    canaries.point_at_sockets({"the daemon": SOCKET}, DAEMONS, chosen["nix"])
 
 
 def _is_whole(row: GuardRow) -> bool:
@@ -154,8 +158,8 @@ def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
     has_daemon = nix is not None and nix.mode == "daemon"
     return {
         "network": network if plan.network.tier == FULL else "",
-        "nix": f"--nix ({settings.nix.origin.shown})" if has_daemon else "",
-        "userns": settings.userns.origin.shown if settings.userns.text == ON else "",
+        "nix": f"--nix ({settings[NIX].origin.shown})" if has_daemon else "",
+        "userns": settings[USERNS].origin.shown if settings[USERNS].text == ON else "",
     }
 
 
@@ -191,7 +195,7 @@ def _usual_sockets(host: Host, run: str) -> dict[str, str]:
 def _command(host: Host, plan: Plan, request: Request, against: str) -> list[str]:
     if against:
         return [*shlex.split(against), "python3"]
-    words = [word for name, text in request.said if name != AGAINST for word in (BY_NAME[name].option, text)]
+    words = [word for name, text in request.said if name != AGAINST for word in (SETTINGS.by_name[name].option, text)]
     return [*own_command(), "--yes", *words, *_interpreter(host, plan)]
 
 

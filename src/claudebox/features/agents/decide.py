@@ -12,7 +12,7 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.programs import ClaudeInstall, check_files, choose_agent, install_mounts, npm_install
 from claudebox.model import RO, RW, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.record import Record
-from claudebox.settings.table import BROKER
+from claudebox.settings.table import AUTH, BROKER, ENV, PROGRAM
 
 RULE = "agent"
 STATE = Origin.of_rule(RULE, "conversations, settings and login of this project")
@@ -77,8 +77,8 @@ AGENTS = {
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
-    agent = AGENTS[facts.settings.program.text]
-    if facts.settings.auth.text == BROKER:
+    agent = AGENTS[facts.settings[PROGRAM].text]
+    if facts.settings[AUTH].text == BROKER:
         raise Problem(
             f"the broker knows only Claude's API, and {agent.name} has another one",
             "choose: --auth none for this start",
@@ -112,7 +112,7 @@ def find_agent(agent: Agent, facts: Facts) -> ClaudeInstall:
 def agent_program(agent: Agent, facts: Facts) -> Program:
     words = tuple(word.replace("~", facts.home, 1) if word.startswith("~/") else word for word in agent.unattended)
     argv = (f"{facts.home}/.local/bin/{agent.name}", *words, *facts.request.claude)
-    return Program(agent.name, argv, facts.settings.program.origin)
+    return Program(agent.name, argv, facts.settings[PROGRAM].origin)
 
 
 def state_mounts(agent: Agent, facts: Facts) -> list[Mount]:
@@ -141,5 +141,5 @@ def kept(agent: Agent, path: str, facts: Facts) -> str:
 
 def keys_of_others(agent: Agent, facts: Facts) -> list[tuple[str, str]]:
     """Claude's key, which every box gets for Claude, unless this agent uses it too or somebody asked for it."""
-    is_used = CLAUDES_KEY in (*agent.keys, *(wish.name for wish in facts.settings.env))
+    is_used = CLAUDES_KEY in (*agent.keys, *(wish.name for wish in facts.settings[ENV]))
     return [] if is_used else [(CLAUDES_KEY, f"is not for {agent.name}")]

@@ -6,7 +6,8 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch, Plan
 from claudebox.settings.table import ALLOWLIST as CHOSEN
-from claudebox.settings.table import OFF
+from claudebox.settings.table import NETWORK, OFF, REACH, Setting
+from claudebox.settings.types import HOSTS, Choice, List, Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,14 +15,31 @@ if TYPE_CHECKING:
     from claudebox.model import Deed
     from claudebox.process.companion import Companion
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
     from claudebox.view.explanation import Answer, Question
 
 
+ALLOW = Setting(
+    *("allow", REACH),
+    "reach this host, and only what is listed; *.HOST: those below it; @NAME: a group; implies --network allowlist",
+    List(Text(HOSTS)),
+    usage="HOST[:PORT]",
+    help_in_files="with network allowlist: a host to reach; *.HOST: those below it; @NAME: a group",
+    implies=(NETWORK.key, CHOSEN),
+    is_daily=True,
+)
+ASK = Setting(
+    *("ask", REACH, "with --network allowlist: ask about a host while the box runs: off (default) or desktop"),
+    Choice("desktop", OFF, default=OFF),
+)
+
+
 class AllowlistFeature(Feature):
+    settings = (ALLOW, ASK)
+
     def applies(self, facts: Facts) -> bool:
         settings = facts.settings
-        return settings.network.text == CHOSEN or bool(settings.allow or settings.ask.text != OFF)
+        return settings[NETWORK].text == CHOSEN or bool(settings[ALLOW] or settings[ASK].text != OFF)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.allowlist import rules

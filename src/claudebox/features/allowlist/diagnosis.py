@@ -24,8 +24,8 @@ from claudebox.host import Host, read_host
 from claudebox.host.programs import choose_uplink
 from claudebox.model import Allowed, Allowlist, Plan
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
-from claudebox.settings.table import ALLOWLIST, FULL, INET
-from claudebox.settings.values import Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH
 from claudebox.settings.words import Request
 from claudebox.state.journal import read_journal
 from claudebox.state.reach import own_instance, reach_of
@@ -98,9 +98,9 @@ def _ports(row: Allowed) -> str:
 
 def check(host: Host, settings: Settings) -> list[CheckRow]:
     """A row about tier `allowlist`, which is a failure only if the user's settings need it."""
-    lacking = FAIL if settings.network.text == ALLOWLIST else NOTE
+    lacking = FAIL if settings[NETWORK].text == ALLOWLIST else NOTE
     try:
-        (nft,) = choose_uplink(host, {"nft": settings.nft}, reach_of(host))
+        (nft,) = choose_uplink(host, {"nft": settings[NFT_PATH]}, reach_of(host))
     except Problem:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
     try:

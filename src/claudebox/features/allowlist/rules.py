@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Facts
-from claudebox.features.allowlist import ALLOWLIST
+from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK
 from claudebox.host.programs import choose_uplink
 from claudebox.host.variables import BASE_URL, is_loopback, read_address
 from claudebox.model import FILE, Allowed, Allowlist, Broker, Finding, Mount, Origin, Plan, Step
+from claudebox.settings import Word
 from claudebox.settings.table import ALLOWLIST as CHOSEN
-from claudebox.settings.table import OFF
+from claudebox.settings.table import NETWORK, NFT_PATH, OFF
 from claudebox.settings.types import LAST_PORT
-from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -267,15 +267,15 @@ def as_text(row: Allowed) -> str:
 
 def decide(facts: Facts) -> Contribution:
     settings, host = facts.settings, facts.host
-    allowed = read_allowed(settings.allow)
-    if settings.network.text != CHOSEN:
+    allowed = read_allowed(settings[ALLOW])
+    if settings[NETWORK].text != CHOSEN:
         # A list in a file waits for a box on this tier, if it is right: nobody should find out too late that it is not.
-        for word in (*settings.allow, settings.ask):
+        for word in (*settings[ALLOW], settings[ASK]):
             if word.origin.is_typed:
-                what = f"{word.origin.shown} has no meaning with --network {settings.network.text}"
+                what = f"{word.origin.shown} has no meaning with --network {settings[NETWORK].text}"
                 raise Problem(what, f"--network {CHOSEN}")
         return Contribution()
-    (nft,) = choose_uplink(host, {"nft": settings.nft}, facts.reach)
+    (nft,) = choose_uplink(host, {"nft": settings[NFT_PATH]}, facts.reach)
     near = host.neighbourhood(host.tree).everything
     for row in allowed:
         if (private := private_range(row.host, near)) is not None:
@@ -293,7 +293,7 @@ def decide(facts: Facts) -> Contribution:
 
 def _notifier(facts: Facts) -> str:
     """The program that asks on the desktop, if somebody wants that. It has to be the system's own."""
-    how, tree, bus = facts.settings.ask, facts.tree, f"/run/user/{facts.host.person.uid}/bus"
+    how, tree, bus = facts.settings[ASK], facts.tree, f"/run/user/{facts.host.person.uid}/bus"
     if how.text == OFF:
         return ""
     program = next(filter(tree.is_executable, NOTIFIERS), "")

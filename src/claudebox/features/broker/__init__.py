@@ -5,7 +5,9 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch
+from claudebox.settings.table import AUTH, REACH, Setting
 from claudebox.settings.table import BROKER as CHOSEN
+from claudebox.settings.types import Limit, List
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +15,19 @@ if TYPE_CHECKING:
     from claudebox.process.companion import Companion
 
 
+AUTH_LIMITS = Setting(
+    *("auth_limit", REACH, "the most that a box may ask of the broker: requests, tokens, streams or minutes"),
+    List(Limit("requests", "tokens", "streams", "minutes")),
+    called="auth_limits",
+    tightens=True,
+)
+
+
 class BrokerFeature(Feature):
+    settings = (AUTH_LIMITS,)
+
     def applies(self, facts: Facts) -> bool:
-        return facts.install is not None and facts.settings.auth.text == CHOSEN
+        return facts.install is not None and facts.settings[AUTH].text == CHOSEN
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.broker import decide

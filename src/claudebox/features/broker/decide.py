@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
-from claudebox.features.broker import BROKER
+from claudebox.features.broker import AUTH_LIMITS, BROKER
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.host.variables import (
@@ -19,8 +19,8 @@ from claudebox.host.variables import (
 )
 from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Mount, Origin, Proxy, Step
 from claudebox.paths import absolute
-from claudebox.settings.table import FULL
-from claudebox.settings.values import Amount, EnvWish, Settings
+from claudebox.settings import Amount, EnvWish, Settings
+from claudebox.settings.table import ENV, FULL, HOST_PORTS, NETWORK, PUBLISH
 from claudebox.state import LOGIN_FILE
 from claudebox.state.reach import host_certificates
 
@@ -62,7 +62,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(_hide_old_login(facts.claude, facts.tree)),
         variables=tuple(broker_variables(broker, facts.tree)),
-        kept_out=tuple(kept_out(broker, facts.host, facts.settings.env).items()),
+        kept_out=tuple(kept_out(broker, facts.host, facts.settings[ENV]).items()),
         findings=tuple(upstream_findings(facts, broker)),
         steps=(Step(Step.BESIDE, BROKER), Step(Step.MADE, BROKER)),
         records=(broker,),
@@ -97,7 +97,7 @@ def plan_broker(facts: Facts) -> Broker:
         port=_find_port(facts.settings),
         lock=kept.broker_lock,
         journal=facts.claude.instance.journal,
-        limits=_limits(facts.settings.auth_limits),
+        limits=_limits(facts.settings[AUTH_LIMITS]),
         login=login.file,
     )
 
@@ -123,9 +123,9 @@ def no_trust(reason: str) -> Problem:
 
 def _find_port(settings: Settings) -> int:
     """The port of the box at which the broker listens; 0 if the box has this host's network: then any that is free."""
-    if settings.network.text == FULL:
+    if settings[NETWORK].text == FULL:
         return 0
-    taken = {port.box for port in (*settings.publish, *settings.host_ports)}
+    taken = {port.box for port in (*settings[PUBLISH], *settings[HOST_PORTS])}
     return next(port for port in range(FIRST_PORT, MOST_PORTS) if port not in taken)
 
 
@@ -182,7 +182,7 @@ def find_upstream(facts: Facts, variable: str) -> str:
 
 def _asked_for(facts: Facts) -> EnvWish | None:
     """Who asked for another address of the API: the last one counts."""
-    return next((wish for wish in reversed(facts.settings.env) if wish.name == BASE_URL), None)
+    return next((wish for wish in reversed(facts.settings[ENV]) if wish.name == BASE_URL), None)
 
 
 def upstream_findings(facts: Facts, broker: Broker) -> list[Finding]:
@@ -202,7 +202,7 @@ def _find_way(name: str, url: str, facts: Facts) -> Address:
     A box that can listen on this host's localhost would be taken for the API there, if that has no TLS.
     """
     address = parse_address(url, name)
-    if not address.is_tls and (facts.settings.network.text == FULL or facts.settings.publish):
+    if not address.is_tls and (facts.settings[NETWORK].text == FULL or facts.settings[PUBLISH]):
         raise Problem(
             f"{name} has no https: a box that can listen on this host's localhost could take the credential there",
             "choose: --network none, --network inet (without --publish)",

@@ -5,17 +5,30 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import RW, Launch
-from claudebox.settings.table import NONE
+from claudebox.settings.table import MOUNTS, NONE, SHOWN, Setting
+from claudebox.settings.types import Choice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.process.companion import Companion
 
 
+HOST, PROJECT = "host", "project"
+CACHE = Setting(
+    *("cache", SHOWN),
+    "what package managers download: kept for the project (default), over the host's, or none",
+    Choice(HOST, PROJECT, NONE, default=PROJECT),
+    usage="WHERE",
+    help_in_files="where what package managers download is kept: host means over this host's own, read-only",
+)
+
+
 class Caches(Feature):
+    settings = (CACHE,)
+
     def applies(self, facts: Facts) -> bool:
         """A box without Claude on a host without any state leaves none behind, unless somebody asks for it."""
-        said, state = facts.settings.cache, facts.claude.all_projects.directory
+        said, state = facts.settings[CACHE], facts.claude.all_projects.directory
         is_wanted = facts.install is not None or said.origin.is_said or facts.tree.lstat(state) is not None
         return said.text != NONE and is_wanted
 
@@ -39,7 +52,7 @@ class Warnings(Feature):
     """Flags a cache of the host that somebody mounts writable."""
 
     def applies(self, facts: Facts) -> bool:
-        return any(one.access == RW for one in facts.settings.mounts)
+        return any(one.access == RW for one in facts.settings[MOUNTS])
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.caches import decide

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.caches import CACHES
+from claudebox.features.caches import CACHE, CACHES, HOST
 from claudebox.host.secrets import contained_secret
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Preparation, Step
 from claudebox.paths import is_inside, parents
-from claudebox.settings.table import HOST
 from claudebox.state import Cache, Instance
 
 TYPE_CHECKING = False
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 RULE = "cache"
 PLACE = "/var/cache/claudebox"  # in the box
 KEPT = "kept for this project: ~/.cache, ~/.npm, ~/.cargo/registry and their like lead there"
-CACHE = Origin.of_rule(RULE, KEPT)
+BOXES_OWN = Origin.of_rule(RULE, KEPT)
 
 # Each place in the home, who keeps content there, and what lies beside it and stays outside.
 PLACES = (
@@ -70,17 +69,17 @@ PRIVATE_TOO = "the box reads what this host has downloaded, private packages too
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
     """Decided after the wishes: what somebody mounts in one of these places is there instead."""
-    said, state = facts.settings.cache, facts.state
+    said, state = facts.settings[CACHE], facts.state
     if state is None:
         if said.origin.is_said:
             directory = facts.claude.all_projects.directory
             raise Problem(f"{said.origin.shown}: {directory} cannot be used", f"ls -ld {directory}")
         return Contribution()
     places = {path: name_of(path, facts.home) for path in free_places(facts.home, draft)}
-    links = [Mount(SYMLINK, path, CACHE, source=f"{PLACE}/{name}") for path, name in places.items()]
+    links = [Mount(SYMLINK, path, BOXES_OWN, source=f"{PLACE}/{name}") for path, name in places.items()]
     names = list(places.values())
     contribution = Contribution(
-        mounts=(Mount(RW, PLACE, CACHE, source=state.cache), *links),
+        mounts=(Mount(RW, PLACE, BOXES_OWN, source=state.cache), *links),
         preparations=tuple(directories(facts, state.cache, names)),
         records=(Cache(state.cache),),
     )
@@ -111,7 +110,7 @@ def directories(facts: Facts, cache: str, names: Iterable[str]) -> list[Preparat
 
 def over_host(facts: Facts, state: Instance, contribution: Contribution, names: list[str]) -> Contribution:
     """The host's caches underneath, read-only, and what the box adds to them in a place of its own."""
-    said = facts.settings.cache
+    said = facts.settings[CACHE]
     if keeps_namespaces_from_us(facts.tree, facts.host.person.uid):
         raise Problem(
             f"{said.origin.shown} {said.text}: needs a namespace that claudebox makes, and AppArmor forbids it here",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
 
 
 class Claude(Feature):
@@ -22,19 +22,19 @@ class Claude(Feature):
         return facts.install is not None
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.claude import decide
+        from claudebox.features.claude import home
 
-        return decide.decide(facts, draft)
+        return home.decide(facts, draft)
 
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
-        from claudebox.features.claude import seed
+        from claudebox.features.claude import home
 
-        return seed.complete(facts, draft, plan)
+        return home.complete(facts, draft, plan)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
-        from claudebox.features.claude import decide
+        from claudebox.features.claude import home
 
-        return decide.check(host, settings)
+        return home.check(host, settings)
 
     def after(self, launch: Launch) -> Deed:
         from claudebox.features.claude import act
@@ -49,9 +49,9 @@ class ProjectSettings(Feature):
         return any(facts.tree.lstat(f"{facts.project}/{name}") is not None for name in PROJECT_SETTINGS)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.claude import decide
+        from claudebox.features.claude import home
 
-        return decide.decide_project_settings(facts, draft)
+        return home.decide_project_settings(facts, draft)
 
 
 class Options(Feature):

@@ -9,7 +9,7 @@ from claudebox.model import FROM_HOST, RO, RW, Origin, Preparation
 from claudebox.mounts import find_holder
 from claudebox.paths import absolute
 from claudebox.record import Record
-from claudebox.settings.values import MountWish, Word
+from claudebox.settings import MountWish, Word
 
 REASON = "named by an option of claude"
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.variables import JUDGED, LEADING
+from claudebox.settings.table import ENV, SHOWN, Setting
+from claudebox.settings.types import List, VariableName
+
+DROP_ENV = Setting("drop_env", SHOWN, "keep a variable out", List(VariableName()), tightens=True)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +19,7 @@ class Routes(Feature):
     """Variables that say where requests go or whom to believe, or hold a credential that has to be judged."""
 
     def applies(self, facts: Facts) -> bool:
-        users, names = facts.users, (*facts.host.environ, *(wish.name for wish in facts.settings.env))
+        users, names = facts.users, (*facts.host.environ, *(wish.name for wish in facts.settings[ENV]))
         return bool(users.leading or users.foreign or users.holds) or not (JUDGED | LEADING).isdisjoint(names)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
@@ -26,6 +30,8 @@ class Routes(Feature):
 
 class Environment(Feature):
     """All other variables."""
+
+    settings = (DROP_ENV,)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.environment import decide

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.environment import DROP_ENV
 from claudebox.host.secrets import looks_secret
 from claudebox.host.system import CERTIFICATE_VARIABLES
 from claudebox.host.variables import (
@@ -21,7 +22,8 @@ from claudebox.host.variables import (
     read_address,
 )
 from claudebox.model import EnvVar, Finding, Origin, Person
-from claudebox.settings.values import EnvWish
+from claudebox.settings import EnvWish
+from claudebox.settings.table import ENV
 
 BOX = Origin.of_rule("box", "made for this box")
 AROUND_PROXY = Origin.of_rule("proxy", "the way to the API does not lead through it")
@@ -40,7 +42,7 @@ LOADER_NAMES = frozenset("GCONV_PATH GETCONF_DIR HOSTALIASES LOCALDOMAIN LOCPATH
 def decide(facts: Facts, draft: Draft) -> Contribution:
     """Every variable of the box. A later rule wins; what is kept out stays outside, whoever asks for it."""
     # Claude puts its settings above the variables of the host: whoever asks for what both have means that.
-    environ, wishes = facts.host.environ | dict(facts.users.leading), facts.settings.env
+    environ, wishes = facts.host.environ | dict(facts.users.leading), facts.settings[ENV]
     kept_out = dict(draft.kept_out)
     variables = made_by_the_box(facts.person, draft.search_path, facts.system.shell)
     variables += [
@@ -57,7 +59,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
             raise Problem(f"{wish.origin.shown}: {wish.name} {kept_out[wish.name]}", "choose: --auth passthrough")
     variables = [variable for variable in variables if variable.name not in kept_out or variable.is_ours]
     by_name = {variable.name: _marked(variable) for variable in variables}
-    for drop in facts.settings.drop_env:
+    for drop in facts.settings[DROP_ENV]:
         if drop.text in by_name and by_name[drop.text].is_ours:
             raise Problem(f"{drop.origin.shown}: {drop.text} is made by the box, and programs need it")
         by_name.pop(drop.text, None)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from claudebox.features.environment import DROP_ENV
 from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
 from claudebox.host.secrets import looks_secret
 from claudebox.host.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 from claudebox.model import Broker, EnvVar, Finding, Origin
+from claudebox.settings.table import ENV
 from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
 
 LONGEST_VALUE = 200
@@ -24,14 +26,14 @@ def explain(question: Question) -> list[Answer]:
     found = (one for one in plan.findings if one.kind == Finding.NOTE and name in one.subject.split(", "))
     notes = [Because(finding.text) for finding in found]
     # A value that was typed may be secret: the name is enough to find it.
-    undone = [change for wish in settings.env if wish.name == name for change in undo(wish.origin, name)]
+    undone = [change for wish in settings[ENV] if wish.name == name for change in undo(wish.origin, name)]
     if variable is not None:
         ways, because = list(dict.fromkeys(_ways_out(variable, undone))), [*_entering(variable, host), *notes]
         return [Answer(Answer.VARIABLE, name, Answer.IN, "in the box", because, ways)]
     if name in dict(plan.kept_out) and plan.get(Broker) is not None:
         because = [Because("--auth broker keeps credentials, and the way to them, outside")]
         ways = [Change("lets it in", ("--auth", "passthrough"))]
-    elif drops := [drop.origin for drop in settings.drop_env if drop.text == name]:
+    elif drops := [drop.origin for drop in settings[DROP_ENV] if drop.text == name]:
         because = [with_reason(f"{describe_origin(origin)} keeps it out", origin) for origin in drops]
         ways = [change for origin in drops for change in undo(origin, name)]
     elif name in host.environ:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.environment import DROP_ENV
 from claudebox.host.secrets import is_systems, refuse_readable
 from claudebox.host.system import CERTIFICATE_VARIABLES, NIX_STORE, is_bundle
 from claudebox.host.variables import (
@@ -29,8 +30,8 @@ from claudebox.host.variables import (
 from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
 from claudebox.mounts import find_holder
 from claudebox.paths import is_inside
-from claudebox.settings.table import ALLOWLIST, FULL, NO_NETWORK
-from claudebox.settings.values import EnvWish
+from claudebox.settings import EnvWish
+from claudebox.settings.table import ALLOWLIST, ENV, FULL, HOST_PORTS, NETWORK, NO_NETWORK
 
 GATEWAY = Origin.of_rule("gateway", REASONS[BASE_URL])
 PROXIES = Origin.of_rule("proxy", REASONS["HTTPS_PROXY"])
@@ -58,9 +59,9 @@ class Ways:
         self.facts = facts
         self.kept_out = kept_out
         self.hosts = facts.users.claudes_variables(facts.host.environ)
-        said = [wish for wish in facts.settings.env if wish.value is not None or wish.name in self.hosts]
+        said = [wish for wish in facts.settings[ENV] if wish.value is not None or wish.name in self.hosts]
         self.wishes: dict[str, EnvWish] = {wish.name: wish for wish in said}  # the last one counts
-        self.dropped = {word.text for word in facts.settings.drop_env}
+        self.dropped = {word.text for word in facts.settings[DROP_ENV]}
         self.notes: dict[str, list[str]] = {}  # what is wrong, and the names for which it is
         self.route = self._admitted_route()
 
@@ -182,7 +183,7 @@ class Ways:
         return entering + [EnvVar(name, value, PROXIES) for name, value in around if value.isprintable()]
 
     def _objection_to_proxy(self, value: str) -> str:
-        tier = self.facts.settings.network.text
+        tier = self.facts.settings[NETWORK].text
         if may_hold_password(value):
             return "stays outside, for it may hold a password: {} passes it as it is"
         address = read_address(value)
@@ -193,7 +194,7 @@ class Ways:
         if tier == ALLOWLIST:
             return "stays outside: through a proxy, a box would reach more than --allow lists"
         _, host, port = address
-        is_carried = is_loopback(host) and port in {str(one.host) for one in self.facts.settings.host_ports}
+        is_carried = is_loopback(host) and port in {str(one.host) for one in self.facts.settings[HOST_PORTS]}
         if tier != FULL and is_near(host) and not is_carried:
             way = f"--host-port {port}" if is_loopback(host) and port else "--network full"
             return f"stays outside: with --network {tier}, {host} cannot be reached; {way} reaches it"

@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
 
 
 class Git(Feature):
     """Its configuration, and a repository outside of the project."""
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.git import decide
+        from claudebox.features.git import configuration
 
-        return decide.decide(facts, draft)
+        return configuration.decide(facts, draft)
 
     def after(self, launch: Launch) -> Deed:
-        from claudebox.features.git import act
+        from claudebox.features.git import configuration
 
-        return act.after(launch)
+        return configuration.after(launch)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
         from claudebox.host.programs import ADMIN_DIRECTORIES, find
@@ -63,9 +63,9 @@ class Shim(Feature):
         return bool(facts.repository.git_dir)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.git import decide
+        from claudebox.features.git import configuration
 
-        return decide.decide_shim(facts, draft)
+        return configuration.decide_shim(facts, draft)
 
 
 GIT = Git()

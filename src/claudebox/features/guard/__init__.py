@@ -21,13 +21,22 @@ class Guarding(Feature):
 
 
 class Report(Feature):
-    """Looks afterwards at what has changed. What was kept in layers comes first: some of it may have landed then."""
+    """Says at the end what the box has left that this host may obey, and what of its home is gone with it.
+
+    What was kept in layers comes first: some of it may have landed then.
+    """
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         guard = draft.get(Guard)
-        return Contribution(steps=(Step(Step.AFTER, self),) if guard is not None and guard.roots else ())
+        moments = (Step.MADE, Step.AFTER) if guard is not None and guard.roots else (Step.MADE,)
+        return Contribution(steps=tuple(Step(moment, self) for moment in moments))
+
+    def made(self, launch: Launch, root: str) -> Deed:
+        from claudebox.overlay import lost_files
+
+        return lost_files.watch_home(launch, root)
 
     def after(self, launch: Launch) -> Deed:
-        from claudebox.features.guard import act
+        from claudebox.overlay import report
 
-        return act.after(launch)
+        return report.watch_project(launch)

@@ -10,32 +10,29 @@ from __future__ import annotations
 import posixpath
 import stat
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.guard.git import Account, accept_detours, git_directories, git_guarded
-from claudebox.features.guard.others import find_others
-from claudebox.features.guard.table import DOT_GIT, GIT, IN_ROOTS, OWN, UNSEEN, WANTED, held_rows
-from claudebox.features.guard.ways import find_shadowing, find_ways
-from claudebox.features.guard.whole import WHOLE, hold_whole, outermost, walled_parts
-from claudebox.host import Host
 from claudebox.host.git import host_configs
-from claudebox.host.git.directory import find_detours
+from claudebox.host.git.directory import FORGED
 from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
-from claudebox.host.walk import Entry, list_directory, walk_project
-from claudebox.model import RO, RW, Finding, Guard, Guarded, Mount, Origin, Ways
+from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry, list_directory
+from claudebox.model import MOST_LAYERED, RO, RW, Finding, Guard, Guarded, Mount, Origin, Ways
 from claudebox.mounts import arrange, find_holder
-from claudebox.paths import absolute, is_below, is_inside, move
-from claudebox.record import Record
-from claudebox.settings.values import PROJECT_FILE
+from claudebox.overlay.git import DETOUR, Account
+from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
+from claudebox.overlay.table import CLAUDES, DOT_GIT, GIT, UNSEEN, WANTED, WHOLE, WORKTREES, held_rows
+from claudebox.overlay.ways import find_ways
+from claudebox.paths import absolute, is_below, is_inside, move, parents, within
+from claudebox.settings.table import GUARDED, HIDES, REVIEW, WRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 RULE = "guard"
 DIRECT = Origin.of_rule(RULE, "git's worktrees: they are on this host at once")
-SETTINGS = "settings"
+PARTS = "this host, an agent or CI obeys parts of it"
 MOST_HELD = 1000  # bwrap takes no more than 9000 words
 MOST_LINKED = 200  # files of one directory that are looked at for hard links
 ALL_HELD = "all of it is read-only in the box, since {}; to let the agent work: --writable {}"
@@ -50,13 +47,15 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
     others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
     entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
-    opened = openings(facts.settings.writable, project, facts.host.person.home)
+    opened = openings(facts.settings[WRITABLE], project, facts.host.person.home)
     outside = [facts.repository.outside] if facts.repository.outside else []
     roots = tuple(dict.fromkeys((project, *others, *outside)))
     # A project that is a layer is as it was when the box has ended: there is nothing to look for.
     reached = tuple(others) if facts.is_reviewed else roots
     ways = find_ways(facts.host, roots)
-    found = find_places(tree, roots, entries, account, ways, refuses=True)
+    last = tree.lstat(f"{facts.claude.instance.masks}/lock")  # touched whenever a box starts
+    since = last.st_mtime_ns if last is not None else 0
+    found = find_places(tree, roots, entries, account, ways, since=since, refuses=True)
     guard = plan_guard(tree, found.guarded, draft.mounts, opened)
     guard = guard.replace(
         opened=(*guard.opened, *accept_detours(found.detours, opened)),
@@ -64,7 +63,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         roots=reached,
         hidden=frozenset(
             absolute(hide.text, project, facts.host.person.home)
-            for hide in facts.settings.hide
+            for hide in facts.settings[HIDES]
             if not hide.origin.is_projects
         ),
         git_configs=account.configs,
@@ -77,53 +76,41 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(mounts=tuple(guards), pins=pins, findings=findings, records=(guard,))
 
 
-class Found(Record):
-    """What counts in the directories that the agent can write, at one moment, whether it exists or not."""
-
-    guarded: list[Guarded]
-    detours: list[Entry]  # what git did not write in its own directories
-    others: tuple[Guarded, ...]  # what no mount holds
-
-
-def find_places(
-    tree: Tree, roots: tuple[str, ...], entries: Iterable[Entry], account: Account, ways: Ways, *, refuses: bool = False
-) -> Found:
-    """Find it before the box and after it in the same way. `entries` is what a walk found."""
-    entries = tuple(entries)
-    repositories = {*roots, *(posixpath.dirname(entry.path) for entry in entries if entry.name == DOT_GIT)}
-    named = [one for entry in entries for one in _by_table(tree, entry, repositories)]
-    guarded = dict.fromkeys([*git_guarded(tree, entries, account, refuses=refuses), *named])
-    git_dirs = [one for one in git_directories(guarded) if any(is_inside(one, root) for root in roots)]
-    detours = find_detours(tree, dict.fromkeys(git_dirs), roots)
-    # That something outside leads there says more than a name, except to git.
-    leading = {way.path: way for way in ways.guarded}
-    return Found(
-        [*(one for one in guarded if one.group == GIT or one.path not in leading), *leading.values()],
-        detours,
-        (*find_others(entries, roots, git_dirs, detours), *find_shadowing(tree, ways), own_settings(roots[0])),
-    )
+# What is wrong in a directory of git, and the command that mends it.
+DETOURS = {
+    LINK: ("a symlink, which git never makes: on this host it would write where that leads", "rm"),
+    OTHER: ("neither a file nor a directory, and git on this host would write to it", "rm"),
+    UNREAD: ("a directory of git that cannot be listed", "chmod -R u+rwX"),
+    BEYOND: ("more in a directory of git than can be looked at", "ls -A"),
+    FORGED: ("an index with names that git never makes: git restore would write where they lead", "rm"),
+}
+MOST_NAMED = 3
 
 
-def _by_table(tree: Tree, entry: Entry, roots: set[str]) -> Iterator[Guarded]:
-    for row in held_rows(entry.name):
-        if row.group in IN_ROOTS and posixpath.dirname(entry.path) not in roots:
-            continue
-        for part in walled_parts(tree, entry.path) if row.is_tools else [row.inner]:
-            yield Guarded(f"{entry.path}/{part}" if part else entry.path, row.group, row.reason)
+def accept_detours(detours: list[Entry], opened: list[Opening]) -> tuple[Guarded, ...]:
+    """The detours that somebody said are theirs. Raises a Problem if there are others.
 
-
-def own_settings(project: str) -> Guarded:
-    """The project's settings for claudebox. Where there are some, the box has them read-only."""
-    return Guarded(f"{project}/{PROJECT_FILE}", SETTINGS, OWN)
+    An agent may have made them, in a box whose end nobody saw; and whoever starts the next box uses git around it.
+    """
+    found = [entry for entry in detours if entry.kind in DETOURS]
+    strange = [entry for entry in found if not any(opening.opens(entry.path) for opening in opened)]
+    for first in strange[:1]:
+        more = f", and {len(strange) - 1} more" if len(strange) > 1 else ""
+        what, mend = DETOURS[first.kind]
+        same = [entry.path for entry in strange if entry.kind == first.kind][:MOST_NAMED]
+        advice = [f"{mend} {quote(path)}" for path in same]
+        advice += ["or, if you made it yourself, start with", f"--writable {quote(first.path)}"]
+        raise Problem(f"{first.path}{more}: {what}", "\n      ".join(advice))
+    return tuple(Guarded(entry.path, GIT, DETOUR) for entry in found)
 
 
 def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opened: list[Opening]) -> Guard:
     """Judge each place by what is there. Only what the agent could write matters."""
     writable = [mount.source for mount in mounts if mount.kind == RW]
-    parts: dict[str, list[Guarded]] = {"held": [], "opened": [], "loose": [], "absent": []}
-    for fate, candidate in judge_places(tree, candidates, writable, opened):
+    parts: dict[str, list[Guarded]] = {HELD: [], OPENED: [], LOOSE: [], ABSENT: []}
+    for fate, candidate in find_fates(tree, candidates, writable, opened):
         parts[fate].append(candidate)
-        if fate == "absent":
+        if fate == ABSENT:
             tree.check_lack(candidate.path)
     guard = Guard().replace(**{fate: tuple(members) for fate, members in parts.items()})
     if len(guard.held) > MOST_HELD:
@@ -134,48 +121,82 @@ def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opene
     return guard.replace(held=outermost(guard.held))
 
 
-def judge_places(
-    tree: Tree, candidates: list[Guarded], writable: list[str], opened: list[Opening]
-) -> Iterator[tuple[str, Guarded]]:
-    """What becomes of each place, and of those to which symlinks lead from there."""
-    waiting, seen = list(candidates), {candidate.path for candidate in candidates}
-    while waiting:
-        candidate = waiting.pop(0)
-        if not any(is_inside(candidate.path, source) for source in writable):
-            continue
-        fate, target = _judge(tree, candidate.path, opened)
-        yield fate, candidate
-        if target and target not in seen:
-            seen.add(target)
-            waiting.append(candidate.replace(path=target))
+def hold_whole(facts: Facts, guard: Guard, opened: list[Opening]) -> Guard:
+    """The guard with whole directories, if this box has layers for them; else with the reason why it has none."""
+    if facts.settings[REVIEW].text != GUARDED:
+        return guard
+    gits = [entry.path for entry in facts.entries if entry.name == DOT_GIT]
+    whole = [
+        Guarded(entry.path, held_rows(entry.name)[0].group, PARTS)
+        for entry in facts.entries
+        if entry.kind == DIRECTORY and entry.name in WHOLE and _can_be_whole(facts, entry.path, gits, opened)
+    ]
+    inside = [one.path for one in guard.held if is_below(one.path, facts.project)]
+    outside_git = [path for path in inside if DOT_GIT not in path.lower().split("/")]
+    if not whole and not any(facts.tree.is_plain_directory(path) for path in outside_git):
+        return guard
+    if doubt := facts.doubts_layers:
+        return guard.replace(walls=doubt)
+    whole = sorted(whole, key=lambda one: one.path.count("/"))[:MOST_LAYERED]
+    direct = tuple(place for one in whole if (place := _worktrees(facts, one.path)))
+    walls = frozenset(path for one in whole for path in _held_otherwise(facts.tree, guard, one.path))
+    held = outermost((*guard.held, *whole), direct, walls)
+    # An agent can make so many directories that there are not layers for all. Then these come first: of the others all
+    # is read-only without a layer, of these only parts would be.
+    if len(held) > MOST_LAYERED:
+        held = tuple(sorted(held, key=lambda one: one not in whole))
+    return guard.replace(held=held, direct=direct)
 
 
-def _judge(tree: Tree, path: str, opened: list[Opening]) -> tuple[str, str]:
-    """What becomes of a place, and where it leads if it is a symlink."""
-    status = tree.lstat(path)
-    if status is None:
-        return "absent", ""
-    if any(opening.opens(path) for opening in opened):
-        return "opened", ""
-    real = tree.resolve(path)
-    if real != path:
-        return "loose", real or ""
-    return ("held", "") if stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) else ("loose", "")
+def _can_be_whole(facts: Facts, path: str, gits: list[str], opened: list[Opening]) -> bool:
+    # What somebody wants writable arrives at once, whether it exists or not.
+    if any(opening.opens(path) or is_below(opening.path, path) for opening in opened):
+        return False
+    # What git notes of a repository in it would never land, and the files of that would.
+    if any(is_below(git, path) and not is_inside(git, f"{path}/{WORKTREES}") for git in gits):
+        return False
+    # On another file system than the project's, nothing could land.
+    here, project = facts.tree.lstat(path), facts.tree.lstat(facts.project)
+    is_mounted = here is None or project is None or here.st_dev != project.st_dev
+    return not is_mounted and facts.tree.resolve(path) == path
 
 
-def find_held(host: Host, project: str, layers: tuple[str, ...]) -> list[Guarded]:
-    """Every place that a box without a layer could not change: for those who bring changes to the project later.
+def _held_otherwise(tree: Tree, guard: Guard, directory: str) -> list[str]:
+    """What is held in the directory for another reason than its name: a hook to which git's configuration leads.
 
-    `layers` are the directories of the project that a box had as layers. If one of them is not a tool's own, of which
-    only parts matter, it was held as a whole, and is now, too, even if what led there is gone.
+    It might not be told from the rest when the box has ended, so it stays read-only. The directory is a layer all the
+    same: an agent can make a symlink that leads into it, and nothing may be less guarded for that.
     """
-    account = Account(host.person.home, host_configs(host.environ, host.person.home))
-    ways = find_ways(host, (project,))
-    candidates = find_places(host.tree, (project,), walk_project(host.tree, project, WANTED), account, ways).guarded
-    found = {one.path: one for _, one in judge_places(host.tree, candidates, [project], [])}
-    whole = (f"{project}/{layer}" for layer in layers if layer and posixpath.basename(layer) not in WHOLE)
-    more = (*ways.made, *((path, "this host runs it") for path in whole))
-    return [*found.values(), *(Guarded(path, GIT, why) for path, why in more if path not in found)]
+    known = {f"{directory}/{name}" for name in walled_parts(tree, directory)}
+    worktrees = f"{directory}/{WORKTREES}"
+    inner = [one.path for one in guard.held if is_below(one.path, directory)]
+    return [path for path in inner if path not in known and not is_inside(path, worktrees)]
+
+
+def _worktrees(facts: Facts, directory: str) -> str:
+    """The directory of worktrees, which the launch makes if Claude may want it; "" if there is none."""
+    path, tree = f"{directory}/{WORKTREES}", facts.tree
+    if posixpath.basename(directory) != CLAUDES:
+        return ""
+    if tree.lstat(path) is None:
+        has_git = tree.lstat(f"{posixpath.dirname(directory)}/{DOT_GIT}") is not None
+        return path if has_git and facts.install is not None else ""
+    return path if tree.is_plain_directory(path) else ""
+
+
+def outermost(
+    held: Iterable[Guarded], direct: tuple[str, ...] = (), walls: frozenset[str] = frozenset()
+) -> tuple[Guarded, ...]:
+    """Leave out what is in a directory that is held itself, except walls, nearest to the root first."""
+    held = tuple(held)
+    paths = {guarded.path for guarded in held}
+
+    def is_held_by_another(path: str) -> bool:
+        nearest = next((above for above in parents(path) if above in paths or above in direct), "")
+        return nearest in paths
+
+    found = (one for one in held if one.path in walls or not is_held_by_another(one.path))
+    return tuple(sorted(found, key=lambda one: one.path.count("/")))
 
 
 def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Opening]) -> list[Mount]:
@@ -259,8 +280,3 @@ def _linked_elsewhere(tree: Tree, path: str) -> list[str]:
     return [
         file for file, one in statuses.items() if one is not None and stat.S_ISREG(one.st_mode) and one.st_nlink > 1
     ]
-
-
-def within(path: str, project: str) -> str:
-    """The path as people call it in the project."""
-    return path[len(project) + 1 :] if is_below(path, project) else path

@@ -7,12 +7,13 @@ import sys
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.kernel.seccomp import MACHINES, call_filter
+from claudebox.features.kernel import USERNS
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin
+from claudebox.sandbox.seccomp import MACHINES, call_filter
+from claudebox.settings import Word
 from claudebox.settings.table import ON
-from claudebox.settings.values import Word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
-    tree, userns, host = facts.tree, facts.settings.userns, facts.host
+    tree, userns, host = facts.tree, facts.settings[USERNS], facts.host
     has_userns = allows_userns(userns, as_root=facts.is_root)
     owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
     # With a cover in the way, the kernel would let no namespace of the box have a /proc.

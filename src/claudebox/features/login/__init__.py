@@ -5,12 +5,12 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch, Plan
-from claudebox.settings.table import PASSTHROUGH
+from claudebox.settings.table import AUTH, PASSTHROUGH
 
 
 class LoginFeature(Feature):
     def applies(self, facts: Facts) -> bool:
-        return facts.install is not None and facts.settings.auth.text == PASSTHROUGH
+        return facts.install is not None and facts.settings[AUTH].text == PASSTHROUGH
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.login import decide

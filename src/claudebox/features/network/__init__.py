@@ -5,19 +5,19 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch, Plan
-from claudebox.settings.table import FULL
+from claudebox.settings.table import FULL, NETWORK
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
     from claudebox.process.trial import CheckRow
-    from claudebox.settings.values import Settings
+    from claudebox.settings import Settings
     from claudebox.view.explanation import Answer, Question
 
 
 class NetworkFeature(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        if facts.settings.network.text == FULL:
+        if facts.settings[NETWORK].text == FULL:
             from claudebox.features.network import decide
 
             return decide.decide(facts, draft)
@@ -43,9 +43,9 @@ class NetworkFeature(Feature):
         return diagnosis.check(host, settings)
 
     def inside(self, launch: Launch, life: int, others_end: int) -> None:
-        from claudebox.features.network import act
+        from claudebox.features.network import uplink
 
-        act.inside(launch, life, others_end)
+        uplink.inside(launch, life, others_end)
 
 
-NETWORK = NetworkFeature()
+NETWORK_FEATURE = NetworkFeature()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
-from claudebox.model import RO, Mount, Network, Origin, Uplink
-from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
-from claudebox.settings.values import Settings
+from claudebox.model import RO, Mount, Network, Origin, Port, Uplink
+from claudebox.settings import Settings
+from claudebox.settings.table import ALLOWLIST, FULL, HOST_PORTS, INET, NETWORK, NO_NETWORK, PUBLISH
 
 RESOLVER = Origin.of_rule("resolver", "name servers")
 MEANING = {
@@ -25,12 +25,21 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 
 def check_ports(settings: Settings) -> None:
-    """Raise a Problem if the ports that are asked for have no meaning, or lead in a circle."""
-    if settings.network.text == FULL:
+    """Raise a Problem if the ports that are asked for have no meaning, or lead to two places or in a circle."""
+    seen: dict[int, Port] = {}
+    for port in settings[PUBLISH]:
+        first = seen.setdefault(port.host, port)
+        if first.box != port.box:
+            raise Problem(
+                f"{port.origin.shown}: port {port.host} of the host already leads to port {first.box} of the box "
+                f"({first.origin.shown})",
+                "choose another",
+            )
+    if settings[NETWORK].text == FULL:
         _refuse_with_hosts_network(settings)
     # A port of the box that leads to the host cannot lead back: one connection would open thousands.
-    taken = {port.box for port in settings.host_ports}
-    for port in settings.publish:
+    taken = {port.box for port in settings[HOST_PORTS]}
+    for port in settings[PUBLISH]:
         if port.box in taken:
             raise Problem(
                 f"port {port.box} of the box is named by --publish and by --host-port: it is either a server in the "
@@ -41,7 +50,7 @@ def check_ports(settings: Settings) -> None:
 
 def _refuse_with_hosts_network(settings: Settings) -> None:
     """Say that nothing has to be joined where both have the same ports, and what would give the box its own."""
-    for port in settings.publish:
+    for port in settings[PUBLISH]:
         spec = str(port.host) if port.host == port.box else f"{port.host}:{port.box}"
         raise Problem(
             f"{port.origin.shown}: the box has this host's own network, so a server in it is on this host already: "
@@ -49,7 +58,7 @@ def _refuse_with_hosts_network(settings: Settings) -> None:
             f"leave it out, and open localhost:{port.box}\n"
             f"      or give the box a network of its own: --network inet --publish {spec}",
         )
-    for port in settings.host_ports:
+    for port in settings[HOST_PORTS]:
         raise Problem(
             f"{port.origin.shown}: the box has this host's own network, and reaches localhost:{port.host} already",
             f"leave it out\n      or give the box a network of its own: --network inet --host-port {port.host}",
@@ -57,8 +66,8 @@ def _refuse_with_hosts_network(settings: Settings) -> None:
 
 
 def plan_network(settings: Settings, uplink: Uplink | None) -> Network:
-    tier = settings.network.text
-    return Network(tier, MEANING[tier], settings.network.origin, settings.publish, settings.host_ports, uplink)
+    tier = settings[NETWORK].text
+    return Network(tier, MEANING[tier], settings[NETWORK].origin, settings[PUBLISH], settings[HOST_PORTS], uplink)
 
 
 def resolver_mounts(tree: Tree) -> list[Mount]:

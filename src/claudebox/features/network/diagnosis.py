@@ -9,8 +9,7 @@ import os
 import socket
 
 from claudebox.errors import Problem
-from claudebox.features.network.act import connect
-from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6, TUN, is_about_tun, plan_uplink, tun_fault
+from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6, TUN, connect, is_about_tun, plan_uplink, tun_fault
 from claudebox.host import Host, system
 from claudebox.host.network import rejected_range
 from claudebox.host.programs import choose_uplink
@@ -19,10 +18,10 @@ from claudebox.model import BY_DEFAULT, Origin, Plan, Port, Uplink
 from claudebox.process import trial
 from claudebox.process.companion import FIRST_FREE_PORT
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
-from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
-from claudebox.settings.values import Settings, Word
+from claudebox.sandbox.argv import called_pasta
+from claudebox.settings import Settings, Word
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH
 from claudebox.state.reach import reach_of
-from claudebox.view.argv import called_pasta
 from claudebox.view.explanation import (
     Answer,
     Because,
@@ -149,14 +148,14 @@ def _said(port: Port) -> str:
 
 def choose_program(name: str, host: Host, settings: Settings) -> str:
     """The path of pasta or nft. Raises a Problem if there is none that can be used."""
-    named = {"pasta": settings.pasta, "nft": settings.nft}[name]
+    named = {"pasta": settings[PASTA_PATH], "nft": settings[NFT_PATH]}[name]
     (path,) = choose_uplink(host, {name: named}, reach_of(host))
     return called_pasta(path) if name == "pasta" else path
 
 
 def check(host: Host, settings: Settings) -> list[CheckRow]:
     """Rows about the uplink, which is a failure only if the user's settings need it."""
-    lacking = FAIL if settings.network.text == INET else NOTE
+    lacking = FAIL if settings[NETWORK].text == INET else NOTE
     rows: list[CheckRow] = []
     found: dict[str, str] = {}
     for name in ("pasta", "nft"):
@@ -178,7 +177,7 @@ def _shown(path: str) -> str:
 
 
 def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> CheckRow:
-    wanted = Settings(network=Word(INET, Origin.of_option("--check")))
+    wanted = Settings().having(NETWORK, Word(INET, Origin.of_option("--check")))
     try:
         uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
         passed = trial.run_in_namespaces(lambda: _passed_addresses(uplink))

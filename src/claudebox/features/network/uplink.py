@@ -7,23 +7,36 @@ change it.
 
 from __future__ import annotations
 
+import os
+
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.network import NETWORK
+from claudebox.features.network import NETWORK_FEATURE
 from claudebox.features.network.decide import check_ports, plan_network
 from claudebox.host import system
 from claudebox.host.network import GLOBAL, NAT64, Neighbourhood, rejected_ranges
 from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
 from claudebox.host.variables import AROUND, KINDS, is_loopback, split_port
-from claudebox.model import FILE, Broker, EnvVar, Finding, Mount, Network, Origin, Plan, Step, Uplink
+from claudebox.model import FILE, Broker, EnvVar, Finding, Launch, Mount, Network, Origin, Plan, Step, Uplink
+from claudebox.process.companion import (
+    become_program,
+    filter_problem,
+    load_ruleset,
+    log_content,
+    make_log,
+    open_port,
+)
+from claudebox.process.isolation import advice, enter_network_namespace
 from claudebox.record import Record
-from claudebox.settings.table import INET, NO_NETWORK
-from claudebox.settings.values import Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import HOST_PORTS, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH, PUBLISH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import NoReturn
+
 
 RESOLVER = Origin.of_rule("resolver", "name servers, as this network tier reaches them")
 
@@ -82,14 +95,14 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     check_ports(settings)
     if not needs_uplink(settings):
         return Contribution(network=plan_network(settings, None))
-    named = {"pasta": settings.pasta, "nft": settings.nft}
+    named = {"pasta": settings[PASTA_PATH], "nft": settings[NFT_PATH]}
     pasta, nft = choose_uplink(host, named, facts.reach)
     # What is near the host is looked up only here, for a box that must not reach it.
     uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
     return Contribution(
         mounts=tuple(own_resolver_mounts(uplink)),
         network=plan_network(settings, uplink),
-        steps=(Step(Step.INSIDE, NETWORK),),
+        steps=(Step(Step.INSIDE, NETWORK_FEATURE),),
     )
 
 
@@ -103,19 +116,19 @@ def complete(plan: Plan) -> Plan:
 
 def needs_uplink(settings: Settings) -> bool:
     """Whether pasta has to connect the box with the outside: for the internet, or for ports alone."""
-    has_ports = bool(settings.publish or settings.host_ports)
-    return settings.network.text == INET or (settings.network.text == NO_NETWORK and has_ports)
+    has_ports = bool(settings[PUBLISH] or settings[HOST_PORTS])
+    return settings[NETWORK].text == INET or (settings[NETWORK].text == NO_NETWORK and has_ports)
 
 
 def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:
-    is_open = settings.network.text == INET
+    is_open = settings[NETWORK].text == INET
     if not near.has_ipv4 and not near.has_ipv6:
         raise _without_default_route(is_open)
     resolvers = find_resolvers(near) if is_open else ()
-    ports = tuple(port.host for port in settings.host_ports)
+    ports = tuple(port.host for port in settings[HOST_PORTS])
     options = _pasta_options(settings, near, resolvers)
     is_recent = LOOPBACK_STAYS.strip("-").encode() in (tree.read(pasta, LARGEST_PROGRAM) or b"")
-    if settings.publish and is_recent:
+    if settings[PUBLISH] and is_recent:
         options = (*options, LOOPBACK_STAYS)
     return Uplink(
         pasta=pasta,
@@ -182,7 +195,7 @@ def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Res
     for resolver in resolvers:
         if not resolver.address:
             options += ["--dns-forward", resolver.alias]
-    return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings.host_ports) or "none")
+    return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings[HOST_PORTS]) or "none")
 
 
 def own_resolver_mounts(uplink: Uplink) -> list[Mount]:
@@ -319,3 +332,78 @@ def _resolver_rules(resolvers: tuple[Resolver, ...]) -> str:
 
 def _family(address: str) -> str:
     return "ip6" if ":" in address else "ip"
+
+
+CONNECTION_PATIENCE_MS = 10_000
+PID_SIZE = 32
+# When everything is set up, and not before, pasta writes its number into the pipe that is its standard output. It
+# publishes nothing: it keeps the kind of address, and many development servers in the box listen at ::1 alone.
+ATTACHED = (
+    *("--foreground", "--netns", "/proc/self/fd/0", "--no-netns-quit", "--pid", "/proc/self/fd/1"),
+    *("--tcp-ports", "none"),
+)
+
+# Settings of the new namespace: IPv6 addresses can be used at once, and everybody may ping.
+KERNEL_SETTINGS = (
+    ("ipv6/conf/default/accept_dad", "0"),
+    ("ipv4/ping_group_range", "0 0"),
+)
+
+
+def inside(launch: Launch, life: int, pastas_end: int) -> None:
+    network = launch.plan.network
+    assert network.uplink is not None
+    # They are opened here, and stay this host's. A process in the box's network carries on what arrives at them.
+    listeners = [(open_port(port), port.box) for port in network.published]
+    connect(network.uplink, life, pastas_end)
+    if listeners:
+        from claudebox.servers import start_carrier
+
+        start_carrier(listeners)
+
+
+def connect(uplink: Uplink, life: int, pastas_end: int) -> None:
+    """Move into a network namespace with this uplink, whose life is that of pasta."""
+    log = make_log("pasta")
+    go, permission = os.pipe()
+    number = os.readlink("/proc/self")
+    if os.fork() == 0:
+        os.close(permission)
+        _become_pasta(uplink, number, go, pastas_end, log)
+    os.close(pastas_end)
+    os.close(go)
+    enter_network_namespace((*KERNEL_SETTINGS, *uplink.sysctls))
+    os.write(permission, b".")
+    os.close(permission)
+    refusal = load_ruleset(uplink.nft, uplink.ruleset)
+    if refusal:
+        raise filter_problem(refusal)
+    if not _is_ready(life):
+        raise _pasta_problem(uplink, log_content(log))
+
+
+def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> NoReturn:
+    """Become pasta, in a session of its own: no key of the terminal is meant for it."""
+    try:
+        os.setsid()
+        if os.read(go, 1):
+            # New versions close every other descriptor, and may not look into /proc of their parent.
+            namespace = os.open(f"/proc/{parent}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+            become_program(uplink.pasta, ("pasta", *ATTACHED, *uplink.options), (namespace, life, log))
+    finally:
+        os._exit(1)
+
+
+def _is_ready(life: int) -> bool:
+    """Whether pasta has set up everything. False if it has ended, or takes too long."""
+    import select
+
+    poll = select.poll()
+    poll.register(life, select.POLLIN)
+    return bool(poll.poll(CONNECTION_PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
+
+
+def _pasta_problem(uplink: Uplink, log: str) -> Problem:
+    last = (log.splitlines() or ["it did not answer"])[-1]
+    known = uplink.tun_hint if is_about_tun(last) else ""
+    return Problem(f"pasta cannot connect the box: {last}", known or advice()[0])

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from claudebox.errors import Problem
-from claudebox.features.nix.decide import plan_nix
-from claudebox.features.nix.packages import find_nix
-from claudebox.features.nix.references import NIXPKGS, short_name
+from claudebox.features.nix import AUTO, DAEMON, NIX, PRIVATE, STORE
+from claudebox.features.nix.packages import NIXPKGS, find_nix, short_name
+from claudebox.features.nix.store import plan_nix
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
 from claudebox.model import Finding, Nix, Package, Plan
 from claudebox.paths import is_inside
 from claudebox.process.trial import NOTE, OK, CheckRow, program_version
-from claudebox.settings.table import AUTO, DAEMON, OFF, PRIVATE, STORE
-from claudebox.settings.values import Settings
+from claudebox.settings import Settings
+from claudebox.settings.table import OFF
 from claudebox.state import find_state
 from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo
 
@@ -84,7 +84,7 @@ def _explain_package(plan: Plan, package: Package, path: str) -> Answer:
 
 
 def check(host: Host, settings: Settings) -> list[CheckRow]:
-    if settings.nix.text in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
+    if settings[NIX].text in (AUTO, OFF) and not host.tree.is_dir(NIX_STORE):
         return []
     nix = find_nix(host)
     if not nix:

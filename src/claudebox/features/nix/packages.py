@@ -1,5 +1,9 @@
 """Decides which packages of Nix the box gets, and which paths of the store they are.
 
+Nix evaluates on the host, outside of every box, and for a repository it runs git there, whose configuration can name
+programs. So only known forms of references are accepted, and none that means a directory of this host: an agent may
+have written what is there, or be able to.
+
 Nix's answers are kept beside the user's files, where no box can write, for as long as the same question would have the
 same answer: then no Nix is started. Beside each answer is a symlink that keeps the garbage collector away.
 """
@@ -9,28 +13,26 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.errors import Problem
-from claudebox.features.nix.references import (
-    HASH_LENGTH,
-    Reference,
-    check_registered,
-    is_store_path,
-    read_reference,
-    short_name,
-)
+from claudebox.features.nix import NIX, PACKAGES
 from claudebox.host import Host, pinned
 from claudebox.host.programs import find_all
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree, sha256
 from claudebox.model import Finding, Nix, Origin, Package
-from claudebox.paths import expand_home
+from claudebox.paths import expand_home, is_below, normalize
 from claudebox.record import Record
+from claudebox.settings import Settings, Word
 from claudebox.settings.table import OFF
-from claudebox.settings.values import Settings
-from claudebox.state import State, find_state, memory
+from claudebox.state import find_state, memory
 from claudebox.state.memory import Form, Memory
 from claudebox.state.reach import host_certificates, reach_of
 
-FORM = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+PACKAGE = Form("What Nix made of a package. claudebox asks Nix again when this directory is gone.", largest=8 << 20)
 
 # Files that decide, beyond the reference itself, what a reference means.
 CONFIGURATION = (
@@ -46,22 +48,12 @@ ELSEWHERE = "see https://nixos.org/download"
 WITHOUT = "\n      or do without packages"
 
 
-class Inquiry(Record):
-    """What Nix is asked for, and how it is started."""
-
-    nix: str
-    environment: dict[str, str]
-    references: tuple[str, ...]
-    state: State  # where the answers are kept
-    meaning: str  # of the references, see `find_meaning`
-
-
 def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Package, ...]:
     """Every package once, in the order in which they were asked for. Nix has to resolve those without paths."""
     wanted = find_wanted(settings)
-    if settings.nix.text == OFF and (nix is None or not nix.shows_store):
+    if settings[NIX].text == OFF and (nix is None or not nix.shows_store):
         raise Problem(
-            f"{settings.packages[0].origin.shown}: packages are in the Nix store, and {settings.nix.origin.shown} "
+            f"{settings[PACKAGES][0].origin.shown}: packages are in the Nix store, and {settings[NIX].origin.shown} "
             f"{OFF} keeps that out",
             "leave out one of the two",
         )
@@ -75,13 +67,13 @@ def plan_packages(host: Host, settings: Settings, nix: Nix | None) -> tuple[Pack
 
 def find_wanted(settings: Settings) -> tuple[Reference, ...]:
     found: dict[str, Reference] = {}
-    for reference in map(read_reference, settings.packages):
+    for reference in map(read_reference, settings[PACKAGES]):
         found.setdefault(reference.text, reference)
     return tuple(found.values())
 
 
 def _recall(host: Host, wanted: Reference, meaning: str) -> Package:
-    recalled = memory.recall(host.tree, find_state(host).package(wanted.text), FORM, host.person.uid)
+    recalled = memory.recall(host.tree, find_state(host).package(wanted.text), PACKAGE, host.person.uid)
     package = read_record(recalled, wanted.text, meaning, wanted.named.origin)
     if package is None or not all(map(host.tree.lstat, package.paths)):
         return Package(wanted.text, (), (), wanted.named.origin)
@@ -157,25 +149,13 @@ def check_may_ask(host: Host, wanted: Reference) -> None:
         )
 
 
-def plan_inquiry(host: Host, packages: tuple[Package, ...]) -> Inquiry:
-    nix = find_nix(host)
-    return Inquiry(
-        nix=nix,
-        environment=nix_environment(host, nix),
-        references=tuple(package.reference for package in packages),
-        state=find_state(host),
-        meaning=find_meaning(host),
-    )
-
-
 def give_up(settings: Settings, failures: dict[str, str]) -> Settings:
     """The settings without the packages that Nix does not have, each with a note that says why."""
     wanted = find_wanted(settings)
     lost = [one for one in wanted if one.text in failures]
     notes = [Finding(Finding.NOTE, short_name(one.text), f"not in the box: {failures[one.text]}") for one in lost]
-    return settings.replace(
-        packages=tuple(one.named for one in wanted if one not in lost), findings=(*settings.findings, *notes)
-    )
+    left = settings.having(PACKAGES, tuple(one.named for one in wanted if one not in lost))
+    return left.replace(findings=(*settings.findings, *notes))
 
 
 NIX_PLACES = ("/run/current-system/sw/bin", "/nix/var/nix/profiles/default/bin")
@@ -212,3 +192,148 @@ def nix_environment(host: Host, nix: str) -> dict[str, str]:
         **({"NIX_SSL_CERT_FILE": certificates, "SSL_CERT_FILE": certificates} if certificates else {}),
         **{name: host.environ[name] for name in PASSED if name in host.environ},
     }
+
+
+# The names of packages
+
+NIXPKGS = "nixpkgs#"
+LONGEST = 1000
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_DIGITS = frozenset("0123456789")
+_FIRST = _LETTERS | _DIGITS | {"_"}
+_NAME = _FIRST | frozenset("-.+'^,*")
+_ID = _FIRST | {"-"}
+_BRANCH = _ID | frozenset("./")
+_URL = _BRANCH | frozenset("~:[]@!$&'()*+,;=%")
+
+REGISTERED = "flake"
+REMOTE = frozenset(
+    "github gitlab sourcehut http https git git+http git+https git+ssh hg+http hg+https hg+ssh "
+    "tarball+http tarball+https file+http file+https".split()
+)
+LOCAL = frozenset("path file git+file hg+file tarball+file file+file".split())  # in registries
+
+# They say which flake a name such as `nixpkgs` means.
+REGISTRIES = ("/etc/nix/registry.json", "~/.config/nix/registry.json")
+USAGE = "a name in nixpkgs: ripgrep\n      or a flake reference: github:owner/repository#name"
+
+
+class Reference(Record):
+    """A package as Nix is asked for it."""
+
+    text: str
+    named: Word  # as somebody asked for it
+    registered: str = ""  # the name that the registry of flakes is asked for
+
+
+def read_reference(named: Word) -> Reference:
+    """Read a reference. Raises a Problem for everything else: Nix would find a meaning for it, perhaps a path."""
+    text = named.text
+    if not text or text.startswith("-") or not text.isprintable() or " " in text or len(text) > LONGEST:
+        raise _refused(named)
+    if _is_name(text):
+        return Reference(NIXPKGS + text, named, registered="nixpkgs")
+    location = text.partition("#")[0].partition("?")[0]
+    scheme, colon, path = location.partition(":")
+    if colon and scheme in REMOTE and _is_url(location) and not path.removeprefix("//").startswith("-"):
+        return Reference(text, named)
+    indirect = path if colon and scheme == REGISTERED else location
+    if (not colon or scheme == REGISTERED) and _is_indirect(indirect):
+        return Reference(text, named, registered=indirect.partition("/")[0])
+    raise _refused(named)
+
+
+def short_name(reference: str) -> str:
+    """The name that people use for a package."""
+    return reference.removeprefix(NIXPKGS)
+
+
+def _refused(named: Word) -> Problem:
+    return Problem(f"{named.origin.shown}: `{named.text[:LONGEST]}` is not the name of a package", USAGE)
+
+
+def _is_name(text: str) -> bool:
+    return text[0] in _FIRST and _NAME.issuperset(text)
+
+
+def _is_url(text: str) -> bool:
+    """Whether Nix reads it as a URL. It takes anything else for a path below where it was started."""
+    return _URL.issuperset(text) and ".." not in text.split("/")
+
+
+def _is_indirect(text: str) -> bool:
+    """Whether it names an entry of the registry, perhaps with a branch. Nix takes anything else for a path."""
+    name, slash, branch = text.partition("/")
+    is_branch = branch[:1].isalnum() and _BRANCH.issuperset(branch) and ".." not in branch.split("/")
+    return name[:1] in _LETTERS and _ID.issuperset(name) and (is_branch or not slash)
+
+
+def check_registered(tree: Tree, home: str, reference: Reference) -> None:
+    """Raise a Problem if a registry of flakes leads to a directory of this host. The store alone cannot be changed."""
+    places = _registered_places(tree, home, reference.registered) if reference.registered else ()
+    for place in places:
+        if not is_below(normalize(place), NIX_STORE):
+            raise Problem(
+                f"{reference.named.origin.shown}: {reference.named.text} leads to {place} by a registry of flakes, and "
+                "no flake of this host is evaluated: agents may write there",
+                f"name a flake elsewhere: github:owner/repository#name\n      or change the entry: {REGISTRIES[1]}",
+            )
+
+
+def _registered_places(tree: Tree, home: str, name: str) -> list[str]:
+    """Where on this host the registries of the user and of the system say that a flake is, if any does."""
+    entries = [entry for file in REGISTRIES for entry in _entries(tree.text(expand_home(file, home)))]
+    names, places = {name}, []
+    for _ in entries:  # one entry may lead to another, but to none twice
+        for origin, target in entries:
+            if origin.get("type") == "indirect" and origin.get("id") not in names:
+                continue
+            if target.get("type") == "indirect":
+                names.add(str(target.get("id")))
+            else:
+                places.append(_place_of(target))
+    return [place for place in dict.fromkeys(places) if place]
+
+
+def _entries(text: str | None) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The entries of a registry. About one that cannot be read, Nix itself complains."""
+    import json
+
+    try:
+        flakes = json.loads(text or "{}")["flakes"]
+        return [(dict(flake["from"]), dict(flake["to"])) for flake in flakes]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return []
+
+
+def _place_of(target: dict[str, Any]) -> str:
+    url = str(target.get("url", ""))
+    scheme, _, path = url.partition(":")
+    place = str(target.get("path", "")) or (path if scheme in LOCAL else "")
+    return "/" + place.lstrip("/") if place else ""
+
+
+# Paths of the store
+
+_HASH = frozenset("0123456789abcdfghijklmnpqrsvwxyz")
+HASH_LENGTH = 32
+_STORE_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-._?=")
+
+
+def is_store_path(path: str) -> bool:
+    """Whether it is a whole store path, and no file in one."""
+    directory, _, name = path.rpartition("/")
+    digest, dash, title = name[:HASH_LENGTH], name[HASH_LENGTH : HASH_LENGTH + 1], name[HASH_LENGTH + 1 :]
+    is_hash = len(digest) == HASH_LENGTH and _HASH.issuperset(digest)
+    return directory == NIX_STORE and is_hash and dash == "-" and bool(title) and _STORE_NAME.issuperset(title)
+
+
+def store_paths(text: str) -> list[str]:
+    """Every store path that a text names, even if it names a file in one."""
+    found = []
+    for rest in text.split(f"{NIX_STORE}/")[1:]:
+        end = next((at for at, letter in enumerate(rest) if letter not in _STORE_NAME), len(rest))
+        path = f"{NIX_STORE}/{rest[:end]}"
+        found += [path] if is_store_path(path) else []
+    return found

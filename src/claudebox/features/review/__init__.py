@@ -29,19 +29,19 @@ class ReviewFeature(Feature):
         return decide.decide(facts, draft)
 
     def beside(self, launch: Launch) -> Companion:
-        from claudebox.features.review import act
+        from claudebox.overlay import mounting
 
-        return act.beside(launch)
+        return mounting.hold_layer(launch)
 
     def mount(self, launch: Launch) -> None:
-        from claudebox.features.review import act
+        from claudebox.overlay import mounting
 
-        act.mount(launch)
+        mounting.mount_layers(launch)
 
     def after(self, launch: Launch) -> Deed:
-        from claudebox.features.review import act
+        from claudebox.overlay import mounting
 
-        return act.after(launch)
+        return mounting.watch_layer(launch)
 
 
-REVIEW = ReviewFeature()
+REVIEW_FEATURE = ReviewFeature()

@@ -6,13 +6,16 @@ was not asked, what is guarded is read-only then.
 
 from __future__ import annotations
 
+import stat
+
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.review import REVIEW
+from claudebox.features.review import REVIEW_FEATURE
 from claudebox.host.tree import Tree
-from claudebox.layers.machine import find_obstacle, read_mounts, refusal
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step
+from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
 from claudebox.paths import is_below, is_inside
+from claudebox.settings.table import LAND, REVIEW
 from claudebox.state import Instance
 
 DOT_GIT = ".git"
@@ -22,7 +25,7 @@ WALLS = "without layers, what this host runs is read-only: --review off"
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    said = facts.settings.review
+    said = facts.settings[REVIEW]
     if said.origin.is_default and facts.doubts_layers:
         return Contribution()
     state = _require_ground(facts)
@@ -33,7 +36,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     roots = [mount.source for mount in layered] or [facts.project, *([outside] if outside else [])]
     review = Review(
         origin=said.origin,
-        land=facts.settings.land.text,
+        land=facts.settings[LAND].text,
         place=state.layers,
         project=facts.project,
         trial=(facts.claude.all_projects.layer_trial, refusal(facts.tree, facts.ground)),
@@ -44,14 +47,14 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     return Contribution(
         mounts=tuple(mount.replace(kind=LAYER) for mount in layered),
         findings=tuple(find_gaps(facts, draft)) if facts.is_reviewed else (),
-        steps=tuple(Step(moment, REVIEW) for moment in (Step.BESIDE, Step.MOUNT, Step.AFTER)),
+        steps=tuple(Step(moment, REVIEW_FEATURE) for moment in (Step.BESIDE, Step.MOUNT, Step.AFTER)),
         records=(review,),
     )
 
 
 def _require_ground(facts: Facts) -> Instance:
     """Where layers are kept. Raises a Problem if there cannot be any."""
-    said, state = facts.settings.review.origin.shown, facts.claude.all_projects
+    said, state = facts.settings[REVIEW].origin.shown, facts.claude.all_projects
     without = WITHOUT if facts.is_reviewed else WALLS
     obstacle = find_obstacle(facts.tree, facts.ground)
     if obstacle is not None:
@@ -82,11 +85,18 @@ def guarded_directories(facts: Facts, mounts: list[Mount]) -> list[Mount]:
             and is_below(path, facts.project)
             and DOT_GIT not in path.lower().split("/")
             and not is_of_another_group(facts, path)
+            and _can_be_entered(facts, path)
             and not any(is_below(path, other.path) and not is_below(around, other.path) for other in found)
             and not any(is_inside(one, path) and not any(is_inside(one, part) for part in direct) for one in foreign)
         ):
             found.append(mount)
     return found[:MOST_LAYERED]
+
+
+def _can_be_entered(facts: Facts, path: str) -> bool:
+    """Whether its mode lets the user in. A layer has the same mode, and nobody could see what is in it."""
+    status = facts.tree.lstat(path)
+    return status is not None and status.st_mode & stat.S_IRWXU == stat.S_IRWXU
 
 
 def find_direct(tree: Tree, roots: list[str], mounts: list[Mount]) -> tuple[Covered, ...]:

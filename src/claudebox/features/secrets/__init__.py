@@ -5,6 +5,8 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Launch
+from claudebox.settings.table import SHOWN, Setting
+from claudebox.settings.types import List, ProjectPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,8 +14,16 @@ if TYPE_CHECKING:
     from claudebox.process.companion import Companion
 
 
+REVEAL = Setting(
+    *("reveal", SHOWN, "show PATH in the project as it is, although it looks secret; PATH:KEY for one value of it"),
+    List(ProjectPath()),
+)
+
+
 class Masks(Feature):
     """Covers files of the project that hold secrets with made-up ones, as long as the box lives."""
+
+    settings = (REVEAL,)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.secrets import decide

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
-from claudebox.features.secrets import MASKS
+from claudebox.features.secrets import MASKS, REVEAL
 from claudebox.features.secrets.table import RULE, Kind, strictest
 from claudebox.host.walk import DEEPEST, UNREAD
 from claudebox.model import HIDE, MASK, Mount, Origin, Preparation, Step
@@ -96,7 +96,7 @@ def _mount(masked: Masked, path: str) -> Mount:
 def find_closed(facts: Facts) -> list[str]:
     """Directories that are too deep, or cannot be listed now, but by the agent, their owner, or step by step."""
     found = []
-    revealed = [absolute(reveal.text, facts.project, facts.host.person.home) for reveal in facts.settings.reveal]
+    revealed = [absolute(reveal.text, facts.project, facts.host.person.home) for reveal in facts.settings[REVEAL]]
     for entry in facts.entries:
         status = facts.tree.lstat(entry.path) if entry.kind == UNREAD else None
         is_others = status is not None and status.st_uid != facts.host.person.uid

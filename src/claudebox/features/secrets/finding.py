@@ -11,6 +11,7 @@ import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Facts, Masked, Secrets
+from claudebox.features.secrets import REVEAL
 from claudebox.features.secrets.table import (
     ALL,
     CODE,
@@ -31,7 +32,8 @@ from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry, find_inodes
 from claudebox.model import Finding, Preparation
 from claudebox.paths import absolute, is_below, is_inside
-from claudebox.settings.values import Settings, Word
+from claudebox.settings import Settings, Word
+from claudebox.settings.table import HIDES
 from claudebox.state import Instance, memory
 
 TYPE_CHECKING = False
@@ -71,7 +73,7 @@ def find_secrets(
     named = [*_named(tree, project, entries), *((path, GIT) for path in find_configs(tree, git_dirs))]
     key, known, lines = _recall(tree, state, host.person.uid)
     files = loose.files()
-    if not (named or known or files or settings.reveal):
+    if not (named or known or files or settings[REVEAL]):
         return None
     finder = Finder(tree, loose.indexes, Reveals(tree, project, host.person.home, settings), key)
     finder.closed = frozenset(entry.path for entry in entries if entry.kind == UNREAD)
@@ -297,8 +299,8 @@ class Reveals:
     def __init__(self, tree: Tree, project: str, home: str, settings: Settings) -> None:
         self.tree, self.project, self.home = tree, project, home
         self.keys: dict[str, dict[str, Word]] = {}  # by the path of a file, those that are shown as they are
-        self.files = {reveal: self._revealed(reveal) for reveal in settings.reveal if not self._names_key(reveal)}
-        self.hidden = [place for hide in settings.hide for place in self._places(hide)]
+        self.files = {reveal: self._revealed(reveal) for reveal in settings[REVEAL] if not self._names_key(reveal)}
+        self.hidden = [place for hide in settings[HIDES] for place in self._places(hide)]
         self.used: set[Word] = set()
 
     def _places(self, word: Word) -> tuple[str, ...]:

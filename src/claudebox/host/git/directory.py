@@ -8,6 +8,7 @@ what git writes is the rule:
 - No symlink, FIFO or device is allowed. Exceptions are files that git only reads, which people link to files of their
   own; a HEAD that names a branch; and symlinks to the same part of another directory of git in the same project, as
   `git-new-workdir`, git-annex and the `repo` tool make them. Those are searched like a part of this one.
+- An index has no names that git never makes. It is read if it has changed since somebody looked.
 - Where git or other programs look for names they know (at the top, in `info`, `objects/info`, `branches`, `remotes`),
   only git's own names are allowed. The guard looks at hooks and configurations.
 """
@@ -18,6 +19,7 @@ import os
 import posixpath
 import stat
 
+from claudebox.host.git.index import LARGEST_INDEX_BYTES, is_forged
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, OTHER, UNREAD, Entry
 from claudebox.paths import is_inside, normalize
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 MOST_DIRECTORIES = 50_000
 MOST_FOUND = 1000
 STRANGE = "strange"  # the kind of what is not git's own
+FORGED = "forged"  # the kind of an index that git did not make
+INDEXES = ("index", "sharedindex.")
 ONLY_READ = ("config", "description", "info/exclude", "info/attributes")
 HOOKS = "hooks"
 # Git gives the files in the other directories of these fresh names, and renames them: it writes through none of them.
@@ -39,12 +43,13 @@ WRITTEN_IN_OBJECTS = ("info", "pack")
 HEAD = "HEAD"
 ALTERNATES = "objects/info/alternates"
 OPERATIONS = ("rebase-merge", "rebase-apply", "sequencer")  # what git notes of a rebase, or many picks, in progress
+RERERE = "rr-cache"  # conflicts that git resolves by itself if it is there: it is the user's own, or nobody's
 LINKED = ("commondir", "gitdir", "locked")  # in the directory of a linked worktree
 
 GITS_OWN = {
     "": frozenset(
         "HEAD index config hooks objects refs logs info packed-refs shallow description branches remotes worktrees "
-        "modules lfs rr-cache reftable annex svn lost-found rebase-merge rebase-apply sequencer AUTO_MERGE MERGE_MODE "
+        "modules lfs reftable annex svn lost-found rebase-merge rebase-apply sequencer AUTO_MERGE MERGE_MODE "
         "MERGE_RR EDIT_DESCRIPTION ADD_EDIT.patch addp-hunk-edit.diff gc.log gc.pid fsmonitor--daemon "
         "fsmonitor--daemon.ipc".split()
     ),
@@ -58,31 +63,39 @@ OWN_BEGINNINGS = ("BISECT_", "sharedindex.", "index.", "next-index-", "tmp_")
 OWN_ENDS = ("_HEAD", "_MSG", "_EDITMSG", ".lock")
 
 
-def find_detours(tree: Tree, git_dirs: Iterable[str], roots: Iterable[str]) -> list[Entry]:
-    """Everything in these directories that git did not write, up to a limit.
+def find_detours(tree: Tree, git_dirs: Iterable[str], roots: Iterable[str], since: int) -> list[Entry]:
+    """Everything in these directories that git did not write, up to a limit for each.
 
-    `roots` is where agents can write. A directory that cannot be listed, and one too many, are found themselves.
+    `roots` is where agents can write. A directory that cannot be listed, and one too many, are found themselves. An
+    index is read if it has changed `since`, in nanoseconds.
     """
-    search = _Search(tree, tuple(roots))
-    for git_dir in git_dirs:
+    git_dirs = dict.fromkeys(git_dirs)
+    search = _Search(tree, tuple(roots), frozenset(git_dirs), since)
+    for git_dir in git_dirs:  # each has room of its own: nothing in one keeps another from being looked at
         search.enter(git_dir, "")
-    while search.waiting and len(search.found) < MOST_FOUND:
-        search.look(*search.waiting.pop())
+        most = len(search.found) + MOST_FOUND
+        while search.waiting and len(search.found) < most:
+            search.look(*search.waiting.pop())
+        if len(search.found) >= most:
+            search.found.append(Entry(git_dir, BEYOND))
+            search.waiting.clear()
     return sorted(search.found, key=lambda entry: entry.path)
 
 
 class _Search:
-    def __init__(self, tree: Tree, roots: tuple[str, ...]) -> None:
+    def __init__(self, tree: Tree, roots: tuple[str, ...], git_dirs: frozenset[str], since: int) -> None:
         self.tree = tree
         self.roots = roots
+        self.git_dirs = git_dirs
+        self.since = since
         self.found: list[Entry] = []
         self.waiting: list[tuple[str, str]] = []
         self.seen: set[str] = set()
 
     def enter(self, directory: str, part: str) -> None:
         """Look at a directory later. `part` is its name in the directory of git that it belongs to."""
-        if directory in self.seen or not self._is_inside(directory):
-            return
+        if directory in self.seen or not self._is_inside(directory) or (part and directory in self.git_dirs):
+            return  # a directory of git in another one, of a worktree, is looked at by itself
         self.seen.add(directory)
         if len(self.seen) == MOST_DIRECTORIES:
             self.found.append(Entry(directory, BEYOND))
@@ -107,14 +120,28 @@ class _Search:
             path = f"{directory}/{entry.name}"
             if entry.is_symlink():
                 self._follow(path, name)
-            elif part in GITS_OWN and path not in self.seen and not self._is_gits(path, part):
+            elif (
+                part in GITS_OWN
+                and path not in self.seen
+                and path not in self.git_dirs
+                and not self._is_gits(path, part)
+            ):
                 self.found.append(Entry(path, STRANGE))
             elif entry.is_dir(follow_symlinks=False):
                 self.enter(path, name)
             elif not entry.is_file(follow_symlinks=False) and not _is_socket(entry):
                 self.found.append(Entry(path, OTHER))
+            elif not part and entry.name.startswith(INDEXES) and self._is_forged(path):
+                self.found.append(Entry(path, FORGED))
+
+    def _is_forged(self, path: str) -> bool:
+        status = self.tree.lstat(path)
+        is_young = status is not None and status.st_ctime_ns >= self.since
+        return is_young and is_forged(self.tree.read_plain(path, LARGEST_INDEX_BYTES) or b"")
 
     def _is_gits(self, path: str, part: str) -> bool:
+        if path in self.seen or path in self.git_dirs:
+            return True
         directory, name = posixpath.split(path)
         if name in (own := GITS_OWN[part]) or (own and (name.startswith(OWN_BEGINNINGS) or name.endswith(OWN_ENDS))):
             return True
@@ -163,9 +190,10 @@ def _is_socket(entry: os.DirEntry[str]) -> bool:
 
 
 HEX = frozenset("0123456789abcdef")
-LONGEST_LOG = 1 << 24
+LONGEST_LOG = 1 << 20
 MOST_REFS = 50_000  # in files of their own
-LONGEST = 1 << 16  # bytes of such a file
+LONGEST = 1 << 16  # bytes of a file of an operation in progress
+LONGEST_REF = 1 << 10  # bytes of a file that git takes for a ref
 MOST_NOTES = 1000  # files of operations in progress
 MOST_LED = 5  # symbolic refs that git follows
 LARGEST = 1 << 26  # bytes of a file with refs
@@ -227,26 +255,44 @@ def read_refs(tree: Tree, git_dir: str, largest: int = LARGEST) -> Refs:
         try:
             with os.scandir(tree.root + waiting.pop()) as listing:
                 for entry in listing:
+                    if len(paths) >= MOST_REFS:
+                        break
                     path = entry.path[len(tree.root) :]
                     (waiting if entry.is_dir(follow_symlinks=False) else paths).append(path)
         except OSError:
             continue
-    texts = {path[len(common) + 1 :]: _led(tree, common, _text(tree, path)) for path in paths}
-    found = {name: commit for name, text in texts.items() if (commit := _commit(text))}
+    found: dict[str, str] = {}
+    is_read = True
+    for path in paths:
+        text = _led(tree, common, _text(tree, path, LONGEST_REF))
+        is_read &= len(text) < LONGEST_REF or posixpath.basename(path).isupper()  # a message may be longer
+        if commit := _commit(text):
+            found[path[len(common) + 1 :]] = commit
     under_way = [f"{place}/{name}" for place in places for name in OPERATIONS]
     notes = [path for path in paths if posixpath.basename(path).isupper()]  # MERGE_HEAD has several
     notes += [f"{one}/{name}" for one in under_way for name in tree.entries(one)]
     for path in notes[:MOST_NOTES]:
         name = path[len(common) + 1 :]
-        texts[name] = text = _text(tree, path)
+        text = _text(tree, path)
+        is_read &= len(text) < LONGEST
         found |= {f"{name} {commit}": commit for word in text.split() if (commit := _commit(word))}
     stashes = (tree.read_plain(f"{common}/logs/refs/stash", LONGEST_LOG) or b"").decode(errors="replace")
     commits = (_commit(line.partition(" ")[2]) for line in stashes.split("\n"))
     found |= {f"refs/stash@{{{commit}}}": commit for commit in commits if commit}
     packed = tree.read_plain(f"{common}/packed-refs", largest) or b""
     tables = tree.read_plain(f"{common}/reftable/tables.list") or b""
-    is_read = len(notes) < MOST_NOTES and all(len(text) < LONGEST for text in texts.values())
-    return Refs(found, packed, tables, is_read and len(paths) < MOST_REFS and len(packed) < largest)
+    is_read &= len(notes) < MOST_NOTES and len(stashes) < LONGEST_LOG and len(paths) < MOST_REFS
+    return Refs(found, packed, tables, is_read and len(packed) < largest)
+
+
+def read_all_refs(tree: Tree, git_dirs: Iterable[str]) -> dict[str, Refs]:
+    """The refs of several repositories, by their directories. Linked worktrees share those of theirs."""
+    found: dict[str, Refs] = {}
+    room = LARGEST  # for all of them: an agent can leave a thousand repositories for the next start
+    for git_dir in dict.fromkeys(map(common_dir, git_dirs)):
+        found[git_dir] = read_refs(tree, git_dir, max(room, 0))
+        room -= len(found[git_dir].packed)
+    return found
 
 
 def has_refs(tree: Tree, git_dir: str, prefix: str) -> bool:
@@ -255,9 +301,9 @@ def has_refs(tree: Tree, git_dir: str, prefix: str) -> bool:
     return bool(refs.tables) or not refs.is_whole or any(name.startswith(f"{prefix}/") for name in refs.tips)
 
 
-def _text(tree: Tree, path: str) -> str:
+def _text(tree: Tree, path: str, longest: int = LONGEST) -> str:
     """A file of git, in which a word ends at a zero byte, too."""
-    return (tree.read_plain(path, LONGEST) or b"").replace(b"\0", b"\n").decode("latin-1")
+    return (tree.read_plain(path, longest) or b"").replace(b"\0", b"\n").decode("latin-1")
 
 
 def _led(tree: Tree, common: str, text: str) -> str:

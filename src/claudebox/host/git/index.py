@@ -295,6 +295,19 @@ def find_hidden(index: bytes) -> set[str] | None:
     return None
 
 
+ODD = ("/../", "/./", "//", "/.git/", "/git~1/")  # parts that git never makes, and would write through
+
+
+def is_forged(index: bytes) -> bool:
+    """Whether an index has a name that git never makes. Whoever lets git restore files writes where it leads."""
+    if not index.startswith(b"DIRC"):
+        return False
+    entries = max((_entries(index, size) for size in HASHES), key=len)  # with another size of hashes, it ends soon
+    # A directory that a sparse index stands for ends with a slash.
+    names = "/\0/".join(name.removesuffix("/") for name, _ in entries).lower()
+    return bool(entries) and any(part in f"/{names}/" for part in ODD)
+
+
 def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
     """Each name in an index, and whether git was told not to look if that file has changed.
 

@@ -17,7 +17,7 @@ from claudebox.features.allowlist.rules import (
     read_allowed,
 )
 from claudebox.model import Allowed, Origin
-from claudebox.settings.values import Word
+from claudebox.settings import Word
 
 pytestmark = pytest.mark.req("NAME-01")
 

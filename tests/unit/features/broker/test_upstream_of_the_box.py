@@ -12,7 +12,8 @@ from claudebox.errors import Problem
 from claudebox.features.broker.decide import find_upstream
 from claudebox.features.broker.log import auth_log_text
 from claudebox.model import Broker, Finding, Origin, Plan
-from claudebox.settings.values import EnvWish
+from claudebox.settings import EnvWish
+from claudebox.settings.table import ENV
 from claudebox.text import WIDTH
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -127,7 +128,7 @@ def test_project_cannot_say_who_gets_the_credential(tmp_path: Path) -> None:
     facts = machine.facts("--auth", "broker")
     wish = EnvWish(BASE_URL, OTHER, Origin.of_file(".claudebox.toml", 1, is_project=True))
     with pytest.raises(Problem, match="a project's file cannot say who gets the credential"):
-        find_upstream(facts.replace(settings=facts.settings.replace(env=(wish,))), "ANTHROPIC_API_KEY")
+        find_upstream(facts.replace(settings=facts.settings.having(ENV, (wish,))), "ANTHROPIC_API_KEY")
 
 
 # What `--auth-log` shows of the journal.

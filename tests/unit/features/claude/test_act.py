@@ -12,7 +12,7 @@ from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome
 from claudebox.features.claude import act
 from claudebox.features.claude.act import directory_name, is_identifier, saved_conversations
-from claudebox.features.claude.seed import current_state
+from claudebox.features.claude.home import current_state
 from claudebox.host.tree import Tree
 from claudebox.state import Instance, State
 from claudebox.state.claude_settings import LARGEST_FILE

@@ -12,7 +12,7 @@ import pytest
 from claudebox.agreement import agreement, find_news
 from claudebox.errors import Problem
 from claudebox.features.claude.configuration import Admitted, Runnable, admit_servers, admit_settings
-from claudebox.features.claude.decide import leads_elsewhere
+from claudebox.features.claude.home import leads_elsewhere
 from claudebox.model import RO, TMPFS, Finding, Mount, Origin, Plan, Preparation
 from hosts.machine import EVERYONE, TREES, Machine, plant
 

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.guard.decide import find_places, guard_findings, guard_mounts, plan_guard, within
-from claudebox.features.guard.git import Account
-from claudebox.features.guard.table import WANTED
+from claudebox.features.guard.decide import guard_findings, guard_mounts, plan_guard
 from claudebox.host.secrets import openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin, Ways
 from claudebox.mounts import arrange, pin_directories
-from claudebox.settings.values import Word
+from claudebox.overlay.git import Account
+from claudebox.overlay.places import find_places
+from claudebox.overlay.table import WANTED
+from claudebox.paths import within
+from claudebox.settings import Word
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 P = "/home/alice/shop"

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.limits import act as launch
-from claudebox.model import Limits, Origin
-from claudebox.settings.gather import gather
-from claudebox.settings.table import BY_NAME
-from claudebox.settings.values import Amount, Word
-from claudebox.settings.words import parse
+from claudebox.features.limits import MEMORY, Limits
+from claudebox.features.limits import systemd as launch
+from claudebox.features.table import SETTINGS
+from claudebox.model import Origin
+from claudebox.settings import Amount, Word
 from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import gather, parse
 
 pytestmark = pytest.mark.req("FAIL-01")
 
@@ -50,14 +50,14 @@ def machine(tmp_path: Path) -> Machine:
 )
 def test_amounts(name: str, text: str, wanted: int) -> None:
     origin = Origin.of_option("--x")
-    assert BY_NAME[name].type.parse(Word(text, origin), name) == Amount(text, wanted, origin)
+    assert SETTINGS.by_name[name].type.parse(Word(text, origin), name) == Amount(text, wanted, origin)
 
 
 @pytest.mark.parametrize("text", ["", "G", "4X", "-1G", "4 G", "٤G", "1e9", "infinity", "1.2.3G", "0", "0.0G", "1K"])
 @pytest.mark.parametrize("name", ["memory", "pids", "cpu"])
 def test_what_is_no_amount(name: str, text: str) -> None:
     with pytest.raises(Problem):
-        BY_NAME[name].type.parse(Word(text, Origin.of_option("--x")), name)
+        SETTINGS.by_name[name].type.parse(Word(text, Origin.of_option("--x")), name)
 
 
 def test_plan_has_them(machine: Machine) -> None:
@@ -142,7 +142,8 @@ def test_project_lowers_a_limit_and_never_raises_it(
     (machine.root / "home/alice/.claudebox/config.toml").write_text(own)
     (machine.root / "home/alice/shop/.claudebox.toml").write_text(projects)
     layers = gather(machine.host(), parse([]))
-    assert layers.settings.memory is not None
-    assert layers.settings.memory.number == wanted
+    memory = layers.settings[MEMORY]
+    assert memory is not None
+    assert memory.number == wanted
     assert layers.project is not None
     assert layers.project.is_undecided == asks

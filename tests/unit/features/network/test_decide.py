@@ -16,12 +16,12 @@ from claudebox.features.network.uplink import Resolver, find_resolvers, needs_up
 from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, EnvVar, Finding, Network, Origin, Uplink
-from claudebox.settings.gather import from_options, from_variables, merge
-from claudebox.settings.table import ALLOWLIST, TIERS
+from claudebox.settings import Settings, Word
+from claudebox.settings.gather import merge
+from claudebox.settings.table import ALLOWLIST, HOST_PORTS, NETWORK, PUBLISH, TIERS
 from claudebox.settings.types import LAST_PORT
-from claudebox.settings.values import Settings, Word
-from claudebox.settings.words import parse
 from hosts.machine import EVERYONE, HOME_NETWORK, TREES, Machine
+from saying import from_options, from_variables, parse
 
 QUICK = settings(deadline=None, max_examples=100)
 
@@ -44,7 +44,7 @@ def said(*words: str, **environ: str) -> Settings:
 
 def numbers(*words: str) -> list[tuple[int, int]]:
     found = said(*words)
-    return [(port.host, port.box) for port in (*found.publish, *found.host_ports)]
+    return [(port.host, port.box) for port in (*found[PUBLISH], *found[HOST_PORTS])]
 
 
 def uplink(*words: str, near: Neighbourhood = HOME_NETWORK, tree: Tree | None = None) -> Uplink:
@@ -56,20 +56,20 @@ def uplink(*words: str, near: Neighbourhood = HOME_NETWORK, tree: Tree | None = 
 
 @pytest.mark.req("NET-03")
 def test_network_is_the_hosts_unless_told_otherwise() -> None:
-    assert said().network == Word("full", BY_DEFAULT)
-    assert said(CLAUDEBOX_NETWORK="").network == Word("full", BY_DEFAULT)
+    assert said()[NETWORK] == Word("full", BY_DEFAULT)
+    assert said(CLAUDEBOX_NETWORK="")[NETWORK] == Word("full", BY_DEFAULT)
 
 
 @pytest.mark.req("NET-03")
 @given(tiers, tiers)
 def test_option_wins_over_the_variable(option: str, variable: str) -> None:
-    assert said(CLAUDEBOX_NETWORK=variable).network == Word(variable, Origin.of_variable("CLAUDEBOX_NETWORK"))
-    assert said("--network", option, CLAUDEBOX_NETWORK=variable).network == Word(option, Origin.of_option("--network"))
+    assert said(CLAUDEBOX_NETWORK=variable)[NETWORK] == Word(variable, Origin.of_variable("CLAUDEBOX_NETWORK"))
+    assert said("--network", option, CLAUDEBOX_NETWORK=variable)[NETWORK] == Word(option, Origin.of_option("--network"))
 
 
 @pytest.mark.req("NET-03")
 def test_last_option_wins() -> None:
-    assert said("--network", "none", "--network=inet").network.text == "inet"
+    assert said("--network", "none", "--network=inet")[NETWORK].text == "inet"
 
 
 @pytest.mark.req("NET-03", "FAIL-01")
@@ -89,11 +89,11 @@ def test_misspelled_variable_is_not_hidden_by_ports() -> None:
 
 @pytest.mark.req("NAME-01")
 def test_host_that_is_allowed_alone_means_the_allowlist() -> None:
-    assert said("--allow", "a.example").network == Word(ALLOWLIST, Origin.of_option("--allow"))
+    assert said("--allow", "a.example")[NETWORK] == Word(ALLOWLIST, Origin.of_option("--allow"))
     for tier in TIERS:
         typed, by_variable = said("--allow", "a.example", "--network", tier), Origin.of_variable("CLAUDEBOX_NETWORK")
-        assert typed.network == Word(tier, Origin.of_option("--network"))
-        assert said("--allow", "a.example", CLAUDEBOX_NETWORK=tier).network == Word(tier, by_variable)
+        assert typed[NETWORK] == Word(tier, Origin.of_option("--network"))
+        assert said("--allow", "a.example", CLAUDEBOX_NETWORK=tier)[NETWORK] == Word(tier, by_variable)
 
 
 @pytest.mark.req("NAME-01")
@@ -101,7 +101,7 @@ def test_host_that_is_allowed_alone_means_the_allowlist() -> None:
 def test_host_that_is_allowed_by_a_file_waits_for_that_tier(tmp_path: Path, place: str) -> None:
     found = machine(tmp_path, f'{place}: allow = ["a.example"]')
     profile = ("--profile", "p") if place == PROFILE else ()
-    assert found.facts(*profile).settings.network == Word("full", BY_DEFAULT)
+    assert found.facts(*profile).settings[NETWORK] == Word("full", BY_DEFAULT)
 
 
 @pytest.mark.req("NAME-01", "FAIL-01")
@@ -155,10 +155,10 @@ def test_ports_add_up_in_their_order(published: list[int], hosts: list[int]) -> 
     words = [word for port in published for word in ("--publish", str(port))]
     words += [word for port in hosts for word in ("--host-port", str(port))]
     found = said(*words)
-    assert [port.host for port in found.publish] == published
-    assert [port.host for port in found.host_ports] == hosts
-    assert {port.origin.shown for port in found.publish} <= {"--publish"}
-    assert {port.origin.shown for port in found.host_ports} <= {"--host-port"}
+    assert [port.host for port in found[PUBLISH]] == published
+    assert [port.host for port in found[HOST_PORTS]] == hosts
+    assert {port.origin.shown for port in found[PUBLISH]} <= {"--publish"}
+    assert {port.origin.shown for port in found[HOST_PORTS]} <= {"--host-port"}
 
 
 @pytest.mark.req("NET-04")
@@ -173,7 +173,7 @@ def test_same_port_twice_is_one(port: int) -> None:
 def test_port_of_the_host_leads_to_one_place(host: int, one: int, other: int) -> None:
     if one != other:
         with pytest.raises(Problem, match="already leads to"):
-            said("--publish", f"{host}:{one}", "--publish", f"{host}:{other}")
+            check_ports(said("--network", "inet", "--publish", f"{host}:{one}", "--publish", f"{host}:{other}"))
 
 
 no_numbers = st.text(min_size=1, max_size=8).filter(lambda text: not set("0123456789:").issuperset(text))
@@ -226,7 +226,7 @@ def test_no_port_leads_in_a_circle(tier: str, host: int, box: int) -> None:
 def test_plan_tells_the_ports() -> None:
     wanted = said("--network", "inet", "--publish", "8080:80", "--host-port", "5432")
     network = plan_network(wanted, uplink("--network", "inet"))
-    assert (network.published, network.host_ports) == (wanted.publish, wanted.host_ports)
+    assert (network.published, network.host_ports) == (wanted[PUBLISH], wanted[HOST_PORTS])
     assert not network.is_hosts
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.nix.decide import CLOSED, OPEN, UNKNOWN, judge, nix_findings, nix_mounts
+from claudebox.features.nix.store import CLOSED, OPEN, UNKNOWN, judge, nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
 from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
 from claudebox.host.secrets import secret_value

@@ -11,30 +11,33 @@ from hypothesis import strategies as st
 
 from claudebox.agreement import agreement, find_news
 from claudebox.errors import Problem
-from claudebox.features.nix.fetch import find_reason, read_paths
+from claudebox.features.nix import PACKAGES
+from claudebox.features.nix.asking import find_reason, read_paths
 from claudebox.features.nix.packages import (
-    FORM,
+    PACKAGE,
+    Reference,
     find_meaning,
     find_nix,
     give_up,
-    plan_inquiry,
+    is_store_path,
+    nix_environment,
     plan_packages,
     read_record,
+    read_reference,
     record_lines,
+    short_name,
     store_name,
     to_resolve,
 )
-from claudebox.features.nix.references import Reference, is_store_path, read_reference, short_name
 from claudebox.host import pinned
 from claudebox.model import Finding, Origin, Package, Packages, Plan
 from claudebox.plan import make_plan
-from claudebox.settings.gather import gather
-from claudebox.settings.values import Settings, Word
-from claudebox.settings.words import parse
+from claudebox.settings import Settings, Word
 from claudebox.state import State, memory
 from claudebox.text import Style
 from claudebox.view.audit import news_text
 from hosts.machine import EVERYONE, TREES, Machine
+from saying import gather, parse
 
 pytestmark = pytest.mark.req("EXT-04")
 
@@ -63,7 +66,7 @@ def keep(machine: Machine, reference: str = "nixpkgs#hello", *, meaning: str = "
     file = machine.root / State(host.person.home).package(reference).lstrip("/")
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = record_lines(reference, meaning or find_meaning(host), [HELLO], [GLIBC, HELLO])
-    file.write_bytes(memory.write(FORM, lines))
+    file.write_bytes(memory.write(PACKAGE, lines))
     return file
 
 
@@ -81,14 +84,14 @@ def test_answer_is_recalled(machine: Machine) -> None:
 
 @given(st.data())
 def test_damaged_answer_is_none(data: st.DataObject) -> None:
-    whole = memory.write(FORM, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
-    assert read_record(memory.read(whole, FORM), "nixpkgs#hello", "meaning", SAID) is not None
+    whole = memory.write(PACKAGE, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
+    assert read_record(memory.read(whole, PACKAGE), "nixpkgs#hello", "meaning", SAID) is not None
     start = data.draw(st.integers(0, len(whole) - 1))
     cut = data.draw(st.integers(1, len(whole) - start))
     damaged = whole[:start] + data.draw(st.binary(max_size=3)) + whole[start + cut :]
-    found = read_record(memory.read(damaged, FORM), "nixpkgs#hello", "meaning", SAID)
+    found = read_record(memory.read(damaged, PACKAGE), "nixpkgs#hello", "meaning", SAID)
     assert found is None or all(map(is_store_path, (*found.paths, *found.closure)))
-    assert read_record(memory.read(whole[:-cut], FORM), "nixpkgs#hello", "meaning", SAID) is None
+    assert read_record(memory.read(whole[:-cut], PACKAGE), "nixpkgs#hello", "meaning", SAID) is None
 
 
 @pytest.mark.parametrize(
@@ -123,7 +126,7 @@ def test_unresolved_package_is_noted_and_not_on_the_path(machine: Machine) -> No
 def test_failed_package_is_left_out_with_its_reason(machine: Machine) -> None:
     keep(machine)
     host, request = machine.host(), parse(["--run", "x"])
-    settings = Settings(packages=(Word("hello", SAID), Word("nosuch", SAID)))
+    settings = Settings().having(PACKAGES, (Word("hello", SAID), Word("nosuch", SAID)))
     left = give_up(settings, {"nixpkgs#nosuch": "it is not there"})
     plan = make_plan(host, request, left)
     assert [package.reference for package in plan.packages] == ["nixpkgs#hello"]
@@ -152,6 +155,11 @@ def test_new_package_is_shown_as_new_and_another_version_is_not(machine: Machine
 # How Nix is asked for packages, and what is understood of its answers.
 
 
+def environment(machine: Machine) -> dict[str, str]:
+    host = machine.host()
+    return nix_environment(host, find_nix(host))
+
+
 def test_nix_is_never_one_that_an_agent_can_write(machine: Machine) -> None:
     machine.plant(
         "~/shop/bin/nix*\n~/other/nix*\n~/.claudebox/instances/x/project: ~/other\\n\n~/links/nix -> ../other/nix"
@@ -176,7 +184,7 @@ def test_nix_of_the_flake_comes_first(machine: Machine, monkeypatch: pytest.Monk
 
 
 def test_no_variable_of_a_project_changes_what_nix_does(machine: Machine) -> None:
-    known = plan_inquiry(machine.host(), ()).environment
+    known = environment(machine)
     machine.plant("~/shop/ca.pem: -----BEGIN CERTIFICATE-----\n~/.claudebox/")
     hostile = {
         **dict.fromkeys(("NIX_CONFIG", "NIX_PATH", "NIX_REMOTE", "NIX_CONF_DIR", "NIX_USER_CONF_FILES"), "x"),
@@ -188,16 +196,16 @@ def test_no_variable_of_a_project_changes_what_nix_does(machine: Machine) -> Non
         "PATH": f"{PROJECT}/bin:/usr/bin",
     }
     machine.environ |= hostile
-    assert plan_inquiry(machine.host(), ()).environment == known
+    assert environment(machine) == known
     assert known["HOME"] == HOME
 
 
 def test_a_proxy_and_the_users_certificates_count(machine: Machine) -> None:
     machine.plant("/srv/ca.pem: -----BEGIN CERTIFICATE-----")
     machine.environ |= {"https_proxy": "http://proxy:3128", "NIX_SSL_CERT_FILE": "/srv/ca.pem"}
-    environment = plan_inquiry(machine.host(), ()).environment
-    assert environment["https_proxy"] == "http://proxy:3128"
-    assert environment["NIX_SSL_CERT_FILE"] == "/srv/ca.pem"
+    known = environment(machine)
+    assert known["https_proxy"] == "http://proxy:3128"
+    assert known["NIX_SSL_CERT_FILE"] == "/srv/ca.pem"
 
 
 @pytest.mark.parametrize(

@@ -10,24 +10,24 @@ import pytest
 
 from claudebox.errors import Problem
 from claudebox.features.guard import Report
-from claudebox.features.guard.decide import is_guard, within
-from claudebox.features.review import ReviewFeature, act
+from claudebox.features.guard.decide import is_guard
+from claudebox.features.review import ReviewFeature
 from claudebox.features.review.decide import OF_ANOTHER_GROUP
-from claudebox.features.review.end import BEHIND, kept_text, question
-from claudebox.features.review.judge import Item
-from claudebox.layers import store
-from claudebox.layers.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
-from claudebox.layers.machine import Ground, find_doubt, refusal
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
-from claudebox.settings.words import parse
+from claudebox.overlay import mounting, store
+from claudebox.overlay.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
+from claudebox.overlay.machine import Ground, find_doubt, refusal
+from claudebox.overlay.review import BEHIND, kept_text, question
+from claudebox.overlay.screen import landed_text
+from claudebox.paths import within
 from claudebox.state import State
 from claudebox.text import Style
 from claudebox.view.audit import audit
-from claudebox.view.review import landed_text
 from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
-from unit.layers.world import make_world
+from saying import parse
+from unit.overlay.world import make_world
 
 pytestmark = pytest.mark.req("LAND-01")
 
@@ -226,18 +226,18 @@ def test_only_what_holds_for_good_is_remembered(
         layer = make_world(tmp_path, {}).layer
         monkeypatch.setattr(os, "setxattr", refuse)
         with pytest.raises(Problem):
-            act._require_attributes(layer, review)
+            mounting._require_attributes(layer, review)
     else:
         monkeypatch.setattr("ctypes.get_errno", lambda: number)
-        act._refused("/nonexistent", review, (b"x", b"/nonexistent", b"overlay", 0, b""))
+        mounting._refused("/nonexistent", review, (b"x", b"/nonexistent", b"overlay", 0, b""))
     assert trial.exists() == is_remembered
 
 
 # What is said when a layer ends: words that are true.
 
 
-FINE, RUN = Item(Change("a", ADDED, FILE)), Item(Change(".envrc", ADDED, FILE), "direnv runs it")
-CONFLICT = Item(Change("c", CHANGED, FILE, is_conflict=True))
+FINE, RUN = Change("a", ADDED, FILE), Change(".envrc", ADDED, FILE, reason="direnv runs it")
+CONFLICT = Change("c", CHANGED, FILE, is_conflict=True)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ CONFLICT = Item(Change("c", CHANGED, FILE, is_conflict=True))
         ([], "Land the commits, "),
     ],
 )
-def test_question_says_what_would_land(items: list[Item], words: str) -> None:
+def test_question_says_what_would_land(items: list[Change], words: str) -> None:
     assert question(items, has_commits=True) == f"{words}show, keep or discard? [k] "
 
 

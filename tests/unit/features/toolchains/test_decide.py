@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.toolchains.table import RULE, SHIMS, TOOLCHAINS, Toolchain
+from claudebox.features.toolchains.finder import RULE, SHIMS, TOOLCHAINS, Toolchain
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside

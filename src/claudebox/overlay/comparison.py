@@ -1,0 +1,368 @@
+"""Finds what a box has left that this host may obey: the difference of two pictures of the same places.
+
+Whether a change matters is judged by its name (`table.why`), for git's own files by what git does with them, and never
+by what the agent wrote elsewhere: a repository around it makes nothing less grave. A session that edits source files,
+commits and installs packages ends without a word.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import stat
+import time
+
+from claudebox.errors import quote
+from claudebox.host import walk
+from claudebox.host.git import is_repository
+from claudebox.host.git.directory import RERERE, STRANGE, Refs, common_dir, read_all_refs
+from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
+from claudebox.host.tree import Tree
+from claudebox.host.walk import REST, Fingerprint
+from claudebox.model import Guard, Guarded, Trace
+from claudebox.overlay import git, places
+from claudebox.overlay.git import CONFIG, DETOUR, INCLUDED, git_directories
+from claudebox.overlay.judge import configured, leaving, pointed
+from claudebox.overlay.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
+from claudebox.paths import is_below, is_inside, parents
+from claudebox.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+NEW, CHANGED, GONE = "new", "changed", "gone"
+IN_THE_WAY = "a directory: the next box will not start"
+NESTED = "a repository: git obeys it"
+BROKEN, RESTORE = "the repository is broken: no HEAD or no objects", "copy it from a backup, or clone it anew"
+UNWATCHED, WATCH = "git status hides changes of these", "git update-index --no-skip-worktree --no-assume-unchanged"
+UNREADABLE, JOIN = "what git status hides could not be read", "git update-index --no-split-index"
+TOO_LARGE = b"too large "  # stands for an index that was not read, with its status
+REPLACE, REPLACING = "refs/replace/", "git shows another commit here than the one it pushes"
+COARSEST_CLOCK = 2_000_000_000  # nanoseconds: some file systems count in pairs of seconds
+
+
+class Leftover(Record):
+    """A change that the user should know of."""
+
+    what: str
+    path: str
+    reason: str
+    details: tuple[str, ...] = ()
+    is_grave: bool = True  # something obeys it unasked; the rest is named
+    is_gits: bool = False  # git obeys it
+    is_strange: bool = False  # git never makes such a thing: it is taken away without a question
+    mend: str = ""  # how to undo it, where moving a file would not
+    old: Trace | None = None
+    new: Trace | None = None
+
+
+class Picture(Record):
+    """What counts, as it was before the box."""
+
+    roots: tuple[str, ...]  # where the box could write
+    files: dict[str, Trace]
+    since: int  # nanoseconds
+    watched: tuple[Guarded, ...]  # because hooks lead there
+    repositories: dict[str, str]  # checkouts, by their directories of git
+    refs: dict[str, Refs]  # of all repositories, by their directories of git
+    indexes: dict[str, bytes]
+    modules: dict[str, frozenset[str]]  # of checkouts where something runs `python -m`
+
+    def before(self, newer: Picture) -> Picture:
+        """This picture, with what only a newer one has looked at: that of a box that began beside the older one.
+
+        What the older box has made meanwhile is new to both.
+        """
+
+        def is_newers(path: str, one: Trace) -> bool:
+            # What stands for many files has a key of its process.
+            return one.mode == REST or not any(is_inside(path, root) for root in self.roots)
+
+        files = {path: one for path, one in self.files.items() if one.mode != REST}
+        return Picture(
+            tuple(dict.fromkeys((*self.roots, *newer.roots))),
+            files | {path: one for path, one in newer.files.items() if is_newers(path, one)},
+            min(self.since, newer.since),
+            tuple(dict.fromkeys((*self.watched, *newer.watched))),
+            newer.repositories | self.repositories,
+            newer.refs | self.refs,
+            newer.indexes,
+            newer.modules | self.modules,
+        )
+
+
+def take_picture(tree: Tree, guard: Guard) -> Picture:
+    since = time.time_ns() - COARSEST_CLOCK
+    known = known_places(guard)
+    files = _fingerprint(tree, known)
+    hooks = [one.path for one in known if one.reason == git.HOOKS]
+    managers = [one.path for one in known if one.group == COMMIT]
+    active = [path for path in files if any(is_inside(path, one) for one in hooks)]
+    managed = [path for path in files if any(is_inside(path, one) for one in managers)]
+    configs = [*guard.git_configs, *(one.path for one in known if one.reason in (CONFIG, INCLUDED))]
+    texts = [files[path].content or b"" for path in (*active, *managed)]
+    runs_modules = any(map(places.says_module, (*texts, *(tree.read(path) or b"" for path in configs))))
+    git_dirs = git_directories(known)
+    roots = [posixpath.dirname(one.path) for one in known if posixpath.basename(one.path) == DOT_GIT]
+    roots += [posixpath.dirname(one) for one in git_dirs if posixpath.basename(one) == DOT_GIT]
+    whole = {git_dir: root for root in (*guard.roots, *roots) if (git_dir := _repository(tree, root))}
+    hooked = {
+        root: any(is_inside(path, one) for path in active for one in (root, common_dir(git_dir)))
+        for git_dir, root in whole.items()
+    }
+    hooked[guard.roots[0]] = bool(active)
+    watched = tuple(one for root, has in hooked.items() for one in places.find_manifests(tree, root, has_hooks=has))
+    modules = {root: frozenset(places.find_modules(tree, root)) for root in hooked if runs_modules}
+    refs, indexes = read_all_refs(tree, git_dirs), _read_indexes(tree, whole)
+    files = {**_fingerprint(tree, watched), **files}
+    return Picture(guard.roots, files, since, watched, whole, refs, indexes, modules)
+
+
+def known_places(guard: Guard) -> tuple[Guarded, ...]:
+    return (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
+
+
+def _fingerprint(tree: Tree, looked_at: Iterable[Guarded]) -> dict[str, Trace]:
+    wanted = (place.path for place in looked_at if place.group != UNSEEN)
+    return Fingerprint(tree, walk.SKIPPED, places.NOT_ENTERED).take(wanted)
+
+
+def _repository(tree: Tree, root: str) -> str:
+    """The directory of git of a root; "" if there is none, or it has no HEAD or not a single object."""
+    dot_git = f"{root}/{DOT_GIT}"
+    kind = walk.DIRECTORY if tree.is_plain_directory(dot_git) else walk.FILE
+    checkout = git.checkout_of(tree, walk.Entry(dot_git, kind))
+    if checkout is None or not is_repository(tree, checkout.git_dir):
+        return ""
+    objects = f"{common_dir(checkout.git_dir)}/objects"
+    has_objects = any(name not in ("info", "pack") for name in tree.entries(objects)) or tree.entries(f"{objects}/pack")
+    return checkout.git_dir if has_objects else ""
+
+
+def _read_indexes(tree: Tree, git_dirs: Iterable[str]) -> dict[str, bytes]:
+    """The indexes, as far as there is room. One that is split in two is not read: its flags may be in either part."""
+    found: dict[str, bytes] = {}
+    room = LARGEST_INDEX_BYTES
+    for git_dir in git_dirs:
+        status = tree.lstat(f"{git_dir}/index")
+        if any(name.startswith(SHARED) for name in tree.entries(git_dir)):
+            found[git_dir] = SHARED.encode()
+        elif status is not None and status.st_size >= room:
+            found[git_dir] = TOO_LARGE + repr((status.st_ino, status.st_mtime_ns, status.st_ctime_ns)).encode()
+        else:
+            found[git_dir] = tree.read_plain(f"{git_dir}/index", room) or b""
+            room -= len(found[git_dir])
+    return found
+
+
+class Comparison:
+    """Looks at everything as it is after the box, and compares it with what was there before.
+
+    The tree has to be a new one: an old one remembers what it has read.
+    """
+
+    def __init__(self, tree: Tree, guard: Guard, home: str, before: Picture) -> None:
+        self.tree, self.guard, self.before = tree, guard, before
+        self.known = {one.path for one in known_places(guard)}
+        self.opened = [one.path for one in guard.opened if one.group != GIT]
+        found = places.find_places(
+            tree, guard.roots, self._walk(), git.Account(home, guard.git_configs), guard.ways, since=before.since
+        )
+        self.detours = found.detours
+        self.places = (
+            *(one for one in found.guarded if any(is_inside(one.path, root) for root in guard.roots)),
+            *found.others,
+            *before.watched,
+            *(Guarded(entry.path, GIT, DETOUR) for entry in found.detours if entry.kind != STRANGE),
+        )
+        self.files = _fingerprint(tree, self.places)
+        self.files_in: dict[str, list[str]] = {place.path: [] for place in self.places}
+        for path in self.files:
+            for above in parents(path):
+                if above in self.files_in:
+                    self.files_in[above].append(path)
+
+    def _walk(self) -> list[walk.Entry]:
+        """Walk as before the box, and through the directories that the walk skips, where nobody looked then."""
+        tree, roots = self.tree, self.guard.roots
+        entries = [*walk.walk_project(tree, roots[0], WANTED, hidden=self.guard.hidden)]
+        for directory in roots[1:]:
+            entries += walk.list_directory(tree, directory, WANTED)
+        statuses = [tree.status(path) for root in roots for path in (root, f"{root}/{DOT_GIT}")]
+        is_shared = any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)  # by a group
+        return entries + walk.search_rest(
+            tree, roots[0], frozenset((DOT_GIT, HEAD)), self.before.since, modes=is_shared
+        )
+
+    def leftovers(self) -> list[Leftover]:
+        """All of it by risk: what the project's git obeys, then what lies in its root, other repositories, the rest."""
+        found: dict[str, Leftover] = {}
+        for one in (*self._of_repositories(), *self._strange(), *self._unseen()):
+            found.setdefault(one.path, one)
+        for place in self.places:
+            is_judged = place.group == UNSEEN or place.reason in (places.NOT_GITS, DETOUR)
+            for path in self._files_of(place.path) if not is_judged else ():
+                for one in self._judged(place, path) if path not in found else ():
+                    details = found[one.path].details if one.path in found else ()
+                    found[one.path] = one.replace(details=tuple(dict.fromkeys((*details, *one.details))))
+        root = f"{self.guard.roots[0]}/"
+
+        def risk(one: Leftover) -> tuple[bool | int | str, ...]:
+            name = one.path.removeprefix(root)
+            is_own = is_inside(name, DOT_GIT)
+            is_near = "/" not in name or name.startswith(".")
+            return not one.is_grave, one.what != GONE, not is_own, not is_near, not one.is_gits, name.count("/"), name
+
+        return sorted(found.values(), key=risk)
+
+    def _of_repositories(self) -> Iterator[Leftover]:
+        indexes = _read_indexes(self.tree, self.before.repositories)
+        for git_dir, root in self.before.repositories.items():
+            if _repository(self.tree, root) != git_dir:
+                yield Leftover(GONE, f"{root}/{DOT_GIT}", BROKEN, is_gits=True, mend=RESTORE)
+            yield from self._hidden(git_dir, root, indexes[git_dir])
+        for root, modules in self.before.modules.items():
+            for path in places.find_modules(self.tree, root) - modules:
+                yield Leftover(NEW, path, places.MODULE, is_gits=True)
+        for git_dir, refs in read_all_refs(self.tree, git_directories(self.places)).items():
+            old = self.before.refs.get(git_dir)
+            moved = refs.tips.items() - (old.tips.items() if old is not None else set()) if refs != old else set()
+            for name in sorted(name for name, _ in moved if name.startswith(REPLACE)):
+                mend = f"git replace -d {quote(name.removeprefix(REPLACE))}"
+                yield Leftover(NEW, f"{git_dir}/{name}", REPLACING, is_gits=True, mend=mend)
+
+    def _hidden(self, git_dir: str, root: str, index: bytes) -> Iterator[Leftover]:
+        """Files whose changes git was told not to show. In a sparse checkout such files are not there."""
+        old = self.before.indexes.get(git_dir, b"")
+        hidden = find_hidden(index) if index != old else set()
+        known = find_hidden(old) if hidden != set() else set()
+        if hidden is None and (known is not None or index.startswith(TOO_LARGE)):
+            yield Leftover(CHANGED, f"{git_dir}/index", UNREADABLE, is_gits=True, mend=JOIN)
+        names = sorted((hidden or set()) - (known or set()))
+        if names := [name for name in names if self.tree.lstat(f"{root}/{name}") is not None]:
+            mend = f"{WATCH} {quote(names[0])}"
+            yield Leftover(CHANGED, f"{git_dir}/index", UNWATCHED, tuple(names), is_gits=True, mend=mend)
+
+    def _strange(self) -> Iterator[Leftover]:
+        """What git never makes in its directory. Where there was the same before, it is the user's own."""
+        known, git_dirs = (set(git_directories(one)) for one in (known_places(self.guard), self.places))
+        for entry in self.detours:
+            if entry.kind in (walk.UNREAD, walk.BEYOND):
+                yield Leftover(NEW, entry.path, places.NOT_LISTED, is_gits=True)
+                continue
+            reason = places.NOT_GITS if entry.kind == STRANGE else DETOUR
+            if entry.name == RERERE and entry.path in self.known:
+                continue
+            git_dir = next((one for one in (entry.path, *parents(entry.path)) if one in git_dirs), "")
+            if git_dir not in known and self._is_others(entry, git_dir):
+                continue
+            for path in self._files_of(entry.path) if entry.path in self.known else [entry.path]:
+                old, new = self.before.files.get(path), self.files.get(path)
+                if old is None or new is None or not _is_same(old, new):
+                    one = Leftover(NEW if old is None else CHANGED, path, reason, _target(new), old=old, new=new)
+                    yield one.replace(is_gits=True, is_strange=reason == DETOUR or git_dir in known)
+
+    def _is_others(self, entry: walk.Entry, git_dir: str) -> bool:
+        """Whether what lies in a repository that is new is older than the box, or need not be git's.
+
+        A HEAD and a directory `objects` make a repository of any directory of the user, with all that is in it.
+        """
+        status = self.tree.lstat(entry.path)
+        is_older = status is None or status.st_ctime_ns < self.before.since
+        return is_older or (entry.kind == STRANGE and DOT_GIT not in git_dir.split("/"))
+
+    def _unseen(self) -> Iterator[Leftover]:
+        own = places.own_settings(self.guard.roots[0]).path
+        if self.tree.is_plain_directory(own):
+            yield Leftover(NEW, own, IN_THE_WAY)  # no box starts where there was one before
+        for place in self.places:
+            if place.group == UNSEEN and place.path not in self.known:
+                yield Leftover(NEW, place.path, place.reason)
+
+    def _files_of(self, place: str) -> list[str]:
+        return [place] if place in self.files else self.files_in.get(place, [])
+
+    def _judged(self, place: Guarded, path: str) -> list[Leftover]:
+        """Judge a file. What the agent has written must never keep the rest from being said."""
+        try:
+            return list(self._judge(place, path))
+        except Exception as error:
+            return [Leftover(NEW, path, place.reason, (f"could not be looked at: {error}",))]
+
+    def _judge(self, place: Guarded, path: str) -> Iterator[Leftover]:
+        old, new = self.before.files.get(path), self.files[path]
+        if old is not None and _is_same(old, new):
+            return
+        if old is None and (self._was_unseen(place, path) or self._is_copy(place, path, new)):
+            return
+        reason, is_grave, is_gits = place.reason, place.reason != places.MANIFEST, place.group == GIT
+        if place.group in BY_NAME and is_grave:
+            why = places.judged(place.path if new.mode == REST else path, self.guard.roots)
+            if why is None or why.text == OBEYED:  # a file of git, which is a place of its own
+                return
+            reason, is_grave = why.text, why.is_grave
+        details = self._details(place, path, old, new)
+        if details is None:
+            return
+        if repository := self._new_repository(path) if is_gits else "":
+            yield Leftover(NEW, repository, NESTED, details or (posixpath.relpath(path, repository),), is_gits=True)
+        elif reason == places.UNDER_WAY:
+            yield Leftover(NEW, place.path, reason, is_gits=True)
+        else:
+            is_asked = place.group not in (GIT, places.PRIVILEGES) and any(is_inside(path, one) for one in self.opened)
+            one = Leftover(NEW if old is None else CHANGED, path, reason, details, old=old, new=new)
+            yield one.replace(is_grave=is_grave and not is_asked, is_gits=is_gits)
+
+    def _was_unseen(self, place: Guarded, path: str) -> bool:
+        """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
+        inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
+        names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
+        is_looked_at = walk.SKIPPED.isdisjoint(names) and place.reason not in (INCLUDED, git.PROGRAM)
+        if place.path in self.known or is_looked_at:
+            return False
+        statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]
+        return all(status.st_ctime_ns < self.before.since for status in statuses)
+
+    def _is_copy(self, place: Guarded, path: str, new: Trace) -> bool:
+        """Whether a checkout in the project, a worktree or a clone, has the same file at the same place as the project.
+
+        A mere copy is none: the same text may name a program beside it.
+        """
+        if place.group not in BY_NAME or not new.content:
+            return False
+        above = [(root, one) for root in self.guard.roots for one in parents(path) if is_below(one, root)]
+        same = ((one, self.before.files.get(root + path[len(one) :])) for root, one in above)
+        return any(
+            known is not None and known.content == new.content and _repository(self.tree, one) for one, known in same
+        )
+
+    def _details(self, place: Guarded, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
+        """What matters about the change; None if nothing does."""
+        if new.mode == REST:
+            return ("there are more files than were looked at",)
+        if place.group == places.LINKS:
+            return leaving(self.tree, self.guard.roots, path, new)
+        if stat.S_ISLNK(new.mode):
+            return _target(new)
+        if place.reason in (CONFIG, INCLUDED):
+            return configured(self.tree, path, old, new)
+        return pointed(self.guard.roots, path, old, new) if place.reason == git.POINTER else ()
+
+    def _new_repository(self, path: str) -> str:
+        """The directory of git to which the file belongs, if that was not there before; else ""."""
+        for above in parents(path):
+            if not any(is_below(above, root) for root in self.guard.roots):
+                return ""  # never the project itself, which would be moved away as a whole
+            if is_repository(self.tree, above):
+                return "" if f"{above}/config" in self.known else above
+        return ""
+
+
+def _target(new: Trace | None) -> tuple[str, ...]:
+    is_link = new is not None and stat.S_ISLNK(new.mode)
+    return (f"-> {(new.content or b'').decode(errors='surrogateescape')}",) if is_link and new is not None else ()
+
+
+def _is_same(old: Trace, new: Trace) -> bool:
+    is_equal = old.content is not None and old.content == new.content and old.mode == new.mode
+    return is_equal or old.identity == new.identity

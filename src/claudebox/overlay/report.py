@@ -1,0 +1,281 @@
+"""Reports, when the box has ended, what it has left that this host may obey, and asks whether that stays.
+
+This module is loaded while bwrap makes the mounts, for the first look, so what every box needs afterwards costs nobody
+time. What only a report needs is imported when there is one.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from claudebox import files
+from claudebox.host.git.directory import read_refs
+from claudebox.host.tree import Tree
+from claudebox.host.walk import UNREAD
+from claudebox.model import MASK, Launch, Plan, Trace
+from claudebox.overlay import kept
+from claudebox.overlay.comparison import Comparison, Leftover, Picture, take_picture
+from claudebox.overlay.git import DETOUR
+from claudebox.paths import is_below
+from claudebox.terminal import ask, choose, errors_style, no_such_number, numbers_in, say
+from claudebox.text import escape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from claudebox.model import Deed
+    from claudebox.overlay.history import Carried
+    from claudebox.overlay.screen import Row, View
+
+    Ask = Callable[[str], str]
+
+MOST_LOOKS = 20  # for directories in each other that were locked
+KEEP, SHOW, QUARANTINE = "keep", "show", "quarantine"
+INTERRUPTED = "claudebox: interrupted: the next start looks at what the box has left"
+
+
+def watch_project(launch: Launch) -> Deed:
+    """Look at what could be obeyed later, before the program starts. Returns what to do when the box has ended."""
+    plan = launch.plan
+    others = kept.find_running(plan)
+    before = take_picture(Tree(), plan.guard)
+    others |= kept.find_running(plan)
+    if kept.can_change_claudebox(plan):
+        _import_everything()
+    picture = kept.keep_picture(plan, kept.oldest(before, others))
+
+    def deed(may_ask: bool) -> None:
+        # A box that has ended meanwhile may have undone what it did, and left it to this one to do it again. One that
+        # still runs looks itself.
+        ended = {path: one for path, one in others.items() if not os.path.lexists(path)}
+        if report(plan, kept.oldest(before, ended), ask if may_ask else None):
+            kept.remove(picture)
+
+    return deed
+
+
+def _import_everything() -> None:
+    import difflib
+
+    from claudebox.overlay import history, screen
+    from claudebox.process import git_objects
+
+    del difflib, history, git_objects, screen
+
+
+def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -> bool:
+    """Take away what git did not write, say what has changed, and ask what to do with it, if somebody can be asked.
+
+    Returns whether all of it was looked at and kept. The exit status does not depend on it: that is the program's.
+    """
+    has_looked = False
+    try:
+        leftovers = find_leftovers(plan, before)
+        strange = [one for one in leftovers if one.is_strange]
+        told = _take_away(plan, strange) if strange else ""
+        carried = _find_carried(plan, before)
+        if not leftovers and not carried:
+            return True
+        from claudebox.overlay import history, screen
+
+        view, commits = _view(plan), carried or history.Carried()
+        plain = view.replace(style=view.style.replace(colour=False))
+        kept_text = heading + plain.all_rows(leftovers, commits, told)
+        has_looked = kept.keep_report(plan.state, kept_text, plain.whole(leftovers, commits))
+        # All of it is done and kept before anything is said: perhaps nobody listens.
+        listed = screen.rows([one for one in leftovers if not one.is_strange])
+        is_asked = asking is not None and bool(listed)
+        hint = screen.CHOICE if is_asked else (screen.UNDO if listed else "") + kept.AGAIN
+        say(heading + view.all_rows(leftovers, commits, told) + (hint if plan.state is not None else ""))
+        kept.note_seen(plan.state)
+        if asking is not None and listed:
+            _ask(plan, listed, asking, view)
+    except KeyboardInterrupt:
+        # An agent can make the look last long.
+        say("\n" if has_looked else f"\n{INTERRUPTED}\n")
+    except BrokenPipeError:
+        pass
+    except Exception as error:
+        say(f"claudebox: what the box has left could not be looked at: {escape(str(error))}\n")
+    return has_looked
+
+
+def find_leftovers(plan: Plan, before: Picture) -> list[Leftover]:
+    # If claudebox was killed, that box may have had more than this one: `--mount-rw`.
+    guard = plan.guard.replace(roots=tuple(dict.fromkeys((*plan.guard.roots, *before.roots))))
+    for _ in range(MOST_LOOKS):
+        comparison = Comparison(Tree(), guard, plan.person.home, before)
+        # Git would still write a file that it knows in a directory of its own that an agent has locked.
+        locked = [entry.path for entry in comparison.detours if entry.kind == UNREAD]
+        if not locked or not make_listable(locked):
+            break
+    masked = {mount.covers for mount in plan.mounts if mount.kind == MASK}  # the box cannot change these
+    return [one for one in comparison.leftovers() if one.path not in masked and not _has_landed(plan, one)]
+
+
+def _has_landed(plan: Plan, leftover: Leftover) -> bool:
+    """Whether it is in a layer: then the box has not changed it itself. Somebody here has, or it has just landed."""
+    old, new = leftover.old, leftover.new
+    if old is not None and new is not None and old.names > 1 and old.identity[:2] == new.identity[:2]:
+        return False  # the box may have another name for it, in no layer; what lands is a new file
+    return plan.review is not None and plan.review.over(leftover.path) >= 0
+
+
+def _find_carried(plan: Plan, before: Picture) -> Carried | None:
+    """What commits carry in the repositories whose refs have moved since; None in most boxes: none has."""
+    moved = {path: (old, new) for path, old in before.refs.items() if (new := read_refs(Tree(), path)) != old}
+    if not moved:
+        return None
+    from claudebox.overlay.history import find_all_carried
+
+    reports = plan.state.reports if plan.state is not None else ""
+    commits = find_all_carried(plan, moved, kept.read_introduced(reports) or frozenset())
+    if commits and reports:
+        kept.note_introduced(reports, commits.entries, is_whole=not commits.troubles)
+    return commits
+
+
+def _ask(plan: Plan, listed: list[Row], asking: Ask, view: View) -> None:
+    words = (SHOW, KEEP, QUARANTINE) if plan.state is not None else (SHOW, KEEP)
+    question = "Show, keep or quarantine? (q 1 2: some of them)" if plan.state is not None else "Show or keep?"
+    is_shown = not listed[0][0].is_grave  # what is merely named need not be looked at first
+    while True:
+        # A bare Enter means show the first time, and keep after that.
+        default = KEEP if is_shown else SHOW
+        word, said = choose(asking, f"{question} [{default[0]}] ", words, default)
+        if word == SHOW:
+            is_shown = True
+            say(view.contents(listed))
+        elif word == QUARANTINE:
+            numbers = numbers_in(said, len(listed))
+            chosen = [row for number, row in enumerate(listed, 1) if number in numbers or not said]
+            if chosen:
+                told, failed = _move_away(plan, [one for row in chosen for one in row], view)
+                stay = [str(number) for number, row in enumerate(listed, 1) if row not in chosen]
+                return say(told + view.not_moved(failed) + (f"Kept: {', '.join(stay)}\n" if stay else ""))
+            # Nothing would be moved, so to take it for an answer would keep what somebody wanted to be gone.
+            say(no_such_number(len(listed)))
+        else:
+            return None
+
+
+def _view(plan: Plan) -> View:
+    from claudebox.overlay.screen import View
+
+    return View(plan.project, plan.person.home, errors_style())
+
+
+def _take_away(plan: Plan, strange: list[Leftover]) -> str:
+    """Move away what git did not write in its directory. Nobody has to be asked: the next prompt may run git there.
+
+    What cannot be moved, since an agent can fill the disk, is removed.
+    """
+    view = _view(plan)
+    told, failed = _move_away(plan, strange, view)
+    for path in tuple(failed):
+        try:
+            remove(path)
+            del failed[path]
+        except OSError:
+            continue
+    return told + view.not_moved(failed)
+
+
+def _move_away(plan: Plan, leftovers: list[Leftover], view: View) -> tuple[str, dict[str, str]]:
+    """Move what was left to the quarantine. Returns what to say about it, and why something could not be moved."""
+    failed = {one.path: f"to undo it: {one.mend}" for one in leftovers if one.mend}
+    try:
+        quarantine = Quarantine(plan.state.quarantine if plan.state is not None else "/dev/null")
+    except OSError as error:
+        return "", {one.path: error.strerror or str(error) for one in leftovers}
+    names: list[str] = []
+    restored: list[str] = []
+    for one in leftovers:
+        # What lies outside of the project is called by its whole name.
+        root = plan.project if is_below(one.path, plan.project) else ""
+        name = one.path[len(root) + 1 :]
+        try:
+            if one.path not in failed:
+                restored += [one.path] if quarantine.take(root or "/", name, one.old) else []
+                names.append(name if root else one.path)
+        except OSError as error:
+            failed[one.path] = error.strerror or str(error)
+    detours = {one.path for one in leftovers if one.reason == DETOUR}
+    back = next((name for name in names if f"{plan.project}/{name}" not in detours and name not in detours), "")
+    return view.moved(quarantine.directory, names, restored, back), failed
+
+
+class Quarantine:
+    """A new directory in the project's state, where no box sees it.
+
+    Nothing follows a symlink on the way there: another box may be at work in the same place.
+    """
+
+    def __init__(self, place: str) -> None:
+        files.make_private(place)
+        number = 1
+        while os.path.lexists(f"{place}/{number}"):
+            number += 1
+        self.directory = f"{place}/{number}"
+        os.mkdir(self.directory, files.PRIVATE)
+
+    def take(self, root: str, path: str, old: Trace | None) -> bool:
+        """Move something from below a directory of the user. Returns whether what was there before is there again.
+
+        Raises OSError if it cannot be moved.
+        """
+        with files.Parent(f"{root}/{path}") as (source, name):
+            _make_writable(source)
+            own, target = os.open(self.directory, files.DIRECTORY), -1
+            try:
+                # What was moved before may be a symlink, and lead anywhere.
+                target = files.open_below(own, os.path.dirname(path), makes=True)
+                _move(source, name, target)
+            finally:
+                for descriptor in filter(lambda one: one >= 0, (own, target)):
+                    os.close(descriptor)
+            if old is None or old.content is None:
+                return False
+            if stat.S_ISLNK(old.mode):
+                os.symlink(old.content, os.fsencode(name), dir_fd=source)
+            else:
+                files.write_new(name, old.content, old.mode & files.PERMISSIONS, source)
+            return True
+
+
+def remove(path: str) -> None:
+    """Remove a symlink or the like, of which nobody needs a copy. Raises OSError if that is not possible."""
+    with files.Parent(path) as (directory, name):
+        _make_writable(directory)
+        os.unlink(name, dir_fd=directory)
+
+
+def make_listable(directories: list[str]) -> bool:
+    """Let the user list directories of theirs again. Returns whether that was possible."""
+    try:
+        for directory in directories:
+            with files.Parent(directory) as (above, name):
+                os.close(files.open_hidden_directory(above, name)[0])
+    except OSError:
+        return False
+    return True
+
+
+def _make_writable(directory: int) -> None:
+    """An agent can keep things in a directory by taking away the right to write it."""
+    mode = stat.S_IMODE(os.fstat(directory).st_mode)
+    if mode & files.PRIVATE != files.PRIVATE:
+        os.fchmod(directory, mode | files.PRIVATE)
+
+
+def _move(directory: int, name: str, target: int) -> None:
+    try:
+        files.rename(directory, name, target, name, files.NO_REPLACE)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        files.copy_tree(directory, name, target)
+        files.remove_tree(directory, name)

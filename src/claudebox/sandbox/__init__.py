@@ -1,0 +1,1 @@
+"""The box itself: bwrap and its arguments, the process that becomes it, and the one that stays outside."""

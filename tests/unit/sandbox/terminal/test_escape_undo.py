@@ -1,0 +1,124 @@
+"""What a program leaves switched on is switched off, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from claudebox.sandbox.terminal.escape_codes import MODES, OutputFilter
+
+BEGIN, END = b"\x1b\\", b"\x1b[m\x1b(B\x0f"
+
+
+def undone(*pieces: bytes) -> bytes:
+    """The codes between those that every undoing begins and ends with."""
+    output = OutputFilter()
+    for piece in pieces:
+        output.feed(piece)
+    codes = output.undo()
+    assert output.undo() == b"", "once is enough"
+    assert codes.startswith(BEGIN)
+    assert codes.endswith(END)
+    return codes[len(BEGIN) : -len(END)]
+
+
+def test_program_without_codes_needs_none() -> None:
+    output = OutputFilter()
+    output.feed(b"hello\r\n\x1b]52;c;eA==\x07")
+    assert output.undo() == b""
+
+
+@pytest.mark.parametrize("mode", [mode for mode, (normal, _) in MODES.items() if normal])
+def test_mode_that_was_left_is_undone(mode: str) -> None:
+    normal = MODES[mode][0]
+    other = {"h": "l", "l": "h"}[normal]
+    on, off = f"\x1b[{mode}{other}".encode(), f"\x1b[{mode}{normal}".encode()
+    assert undone(on) == off
+    assert undone(on, off) == b""
+    assert undone(off) == b""
+    assert undone(*(bytes([byte]) for byte in on)) == off
+
+
+@pytest.mark.parametrize(
+    ("codes", "undoing"),
+    [
+        (b"\x1b[?1000;1006;2004h\x1b[?1000l", b"\x1b[?1006l\x1b[?2004l"),
+        (b"\x1b[?1000h\x1b[?1000s\x1b[?1000l\x1b[?1000r", b"\x1b[?1000l"),
+        (b"\x1b[>1u\x1b[>5u", b"\x1b[<2u"),
+        (b"\x1b[>1u\x1b[>5u\x1b[<2u", b""),
+        (b"\x1b[>1u\x1b[<u\x1b[<u\x1b[>1u", b"\x1b[<1u"),
+        (b"\x1b[=5;1u", b"\x1b[=0u"),
+        (b"\x1b[>1u\x1b[?1049h\x1b[>5u", b"\x1b[<1u\x1b[?1049l\x1b[<1u"),
+        (b"\x1b[?1049h\x1b[>5u\x1b[?1049l", b""),
+        (b"\x1b[>4;2m", b"\x1b[>4m"),
+        (b"\x1b[>4;2m\x1b[>4m", b""),
+        (b"\x1b[>4n", b"\x1b[>4m"),
+        (b"\x1b[>04;2m", b"\x1b[>4m"),
+        (b"\x1b[>4:2m", b"\x1b[>4m"),
+        (b"\x1b[>4;1f", b"\x1b[>4f"),
+        (b"\x1b[>4;1f\x1b[>4f", b""),
+        (b"\x1b[=1u\x1b[=0;2u", b"\x1b[=0u"),
+        (b"\x1b[=1u\x1b[=0;3u", b"\x1b[=0u"),
+        (b"\x1b[=1u\x1b[=0;1u", b""),
+        (b"\x1b=", b"\x1b>"),
+        (b"\x1b=\x1b>", b""),
+        (b"\x1b[2;5r", b"\x1b7\x1b[r\x1b8"),
+        (b"\x1b[2;5r\x1b[r", b""),
+        (b"\x1b[5 q", b"\x1b[0 q"),
+        (b"\x1b[5 q\x1b[ q", b""),
+        (b"\x1bP=1s\x1b\\", b"\x1b[?2026l"),
+        (b"\x1b]11;#000\x07\x1b]4;1;red\x07", b"\x1b]104\x1b\\\x1b]111\x1b\\"),
+        (b"\x1b]10;#000;?;red\x07", b"\x1b]110\x1b\\\x1b]112\x1b\\"),
+        (b"\x1b]11;#000\x07\x1b]111\x07", b""),
+        (b"\x1b]11;#000\x07\x1b]111;\x07", b"\x1b]111\x1b\\"),
+        (b"\x1b]4;7;#000\x07\x1b]104;;\x07", b"\x1b]104\x1b\\"),
+        (b"\x1b]4;7;#000\x07\x1b]104\x07", b""),
+        (
+            b"\x1b]4;7;#000\x07\x1b[1#P\x1b]104\x07\x1b[1#Q",
+            b"".join(b"\x1b]%d\x1b\\" % number for number in (104, 105, *range(110, 120))),
+        ),
+        (b"\x1b]11;?\x07\x1b]4;1;?\x07", b""),
+        (b"\x1b]P0123456", b"\x1b]R"),
+        (b"\x1b]8;;https://evil\x07", b"\x1b]8;;\x1b\\"),
+        (b"\x1b]8;id=1;https://x\x07x\x1b]8;;\x1b\\", b""),
+        (b"\x1b]9;4;3;\x07", b"\x1b]9;4;0;\x1b\\"),
+        (b"\x1b]9;4;3;\x07\x1b]9;4;0;\x07", b""),
+        (b"\x1b]7501;state=working:id=a\x07", b"\x1b]7501;state=clear\x1b\\"),
+        (b"\x1b]7501;state=working\x07\x1b]7501;state=clear\x07", b""),
+        (b"\x1b]21337;indicator=#fff\x07", b"\x1b]21337;indicator=;status=;status-color=\x1b\\"),
+        (b"\x1b]21337;status=a\x07\x1b]21337;indicator=;status=;status-color=\x07", b""),
+        (b"\x0e", b""),
+        (b"\x1b]0;unfinished\x1b[1m\x1b]0;unfin", b""),
+    ],
+)
+def test_state_that_was_left_is_undone(codes: bytes, undoing: bytes) -> None:
+    assert undone(codes + b"\x1b[m") == undoing
+
+
+def test_other_character_set_alone_is_undone() -> None:
+    output = OutputFilter()
+    output.feed(b"\x0elqk")
+    assert output.undo().endswith(b"\x0f")
+
+
+def test_what_was_held_is_forgotten() -> None:
+    output = OutputFilter()
+    output.feed(b"\x1b]0;begun\xe2\x94")
+    output.undo()
+    assert output.feed(b"next") == b"next"
+
+
+def test_undoing_passes_the_filter() -> None:
+    output = OutputFilter()
+    output.feed(b"".join(f"\x1b[{mode}h\x1b[{mode}l\x1b[{mode}h".encode() for mode in MODES))
+    output.feed(b"\x1b[>1u\x1b[=1u\x1b[>4;1m\x1b=\x1b[1;2r\x1b[2 q\x1b]11;red\x07\x1b]P0123456")
+    codes = output.undo()
+    assert len(codes) > 100
+    assert OutputFilter().feed(codes) == codes
+
+
+def test_memory_is_bounded() -> None:
+    """A program that puts the keyboard's state aside for ever, or numbers all modes there are."""
+    output = OutputFilter()
+    output.feed(b"\x1b[>1u" * 10_000)
+    output.feed(b"".join(b"\x1b[?%dh\x1b[%dh\x1b[>%d;1m\x1b]%d;red\x07" % ((number,) * 4) for number in range(10_000)))
+    assert len(output.undo()) < 1000
