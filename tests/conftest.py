@@ -4,8 +4,6 @@ Started as root, every test of the box runs twice: as root and as an ordinary us
 ordinary user, the half that needs root is skipped, which CI does not accept.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -1,7 +1,5 @@
 """Realistic files with the canary as their secret, as they lie in projects."""
 
-from __future__ import annotations
-
 CANARY = "cAnArY7x9"
 PEM = f"-----BEGIN PRIVATE KEY-----\n{CANARY}{'MIIEvQ0b' * 7}\n{'x9K2q/Zt' * 8}\n-----END PRIVATE KEY-----\n"
 _WORD = f"{CANARY}\n"

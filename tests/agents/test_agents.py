@@ -1,7 +1,5 @@
 """Other agents than Claude in the same box: what each gets, and what it does not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The agent plants something that a git command on the host would run: the `git status` of a prompt is enough."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

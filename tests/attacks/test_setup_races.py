@@ -1,7 +1,5 @@
 """While a box starts, an agent in another one replaces what is about to be mounted, or where it is mounted."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

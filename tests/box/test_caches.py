@@ -1,7 +1,5 @@
 """What package managers download is kept for the project: the second installation needs no download."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

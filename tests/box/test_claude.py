@@ -1,7 +1,5 @@
 """Claude Code gets its arguments as they were typed."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

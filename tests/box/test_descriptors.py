@@ -1,7 +1,5 @@
 """Descriptors that the caller left open stay outside: a directory's would open everything below it."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 from pathlib import Path

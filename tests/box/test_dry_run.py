@@ -1,7 +1,5 @@
 """The command that `--dry-run` prints makes the box that the launch makes."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

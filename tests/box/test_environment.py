@@ -1,7 +1,5 @@
 """What a program in the box can learn from environments, and what anybody can learn from arguments."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """What the box shows of the host's files, and what it lets be changed."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Git works in the box, as the user, and knows no password."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What git cannot do in a box because its own files are held: it changes nothing, and says why."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path

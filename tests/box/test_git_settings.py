@@ -1,7 +1,5 @@
 """What comes along of the user's own git, what is done about signatures, hooks and files of LFS."""
 
-from __future__ import annotations
-
 import hashlib
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Home and /tmp of the box are in memory, with a bound; what was written there is gone with it, and a line says so."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

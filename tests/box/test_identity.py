@@ -1,7 +1,5 @@
 """Who the agent is, which processes it sees, and that root outside is nobody special inside."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

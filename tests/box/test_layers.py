@@ -1,7 +1,5 @@
 """Files that say what enters, in a real box: what a project's file takes away, asks for, and cannot do."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A mask holds as long as the box lives, whatever the user does to the file on the host meanwhile."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

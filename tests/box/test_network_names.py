@@ -1,7 +1,5 @@
 """Names become addresses and certificates are verified in the box as on the host."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import subprocess

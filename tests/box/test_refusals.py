@@ -1,7 +1,5 @@
 """When a promise cannot be kept nothing starts: exit status 125, a reason, and what to do about it."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

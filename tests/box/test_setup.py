@@ -1,7 +1,5 @@
 """`--setup` tries the strict box on this machine, and writes down what the user chose."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What people work with works in the box: the filter and the namespaces are not in its way."""
 
-from __future__ import annotations
-
 import shutil
 import sysconfig
 import zipfile

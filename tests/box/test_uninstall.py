@@ -1,7 +1,5 @@
 """`--uninstall`: what claudebox keeps is gone afterwards, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

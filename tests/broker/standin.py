@@ -1,7 +1,5 @@
 """A stand-in for the API and for the place that renews tokens, over real TLS with a CA of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

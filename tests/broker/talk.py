@@ -1,7 +1,5 @@
 """Claude in a box behind a broker, and a stand-in for the API over TLS."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

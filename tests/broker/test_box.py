@@ -1,7 +1,5 @@
 """The real Claude Code in a box without any network: the broker is its only way out."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """With a broker the credential is nowhere in the box, and no option brings it in."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 

@@ -1,7 +1,5 @@
 """The login of a subscription: renewed early, under Claude's locks, and never lost."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Broker and box end together, whoever is killed, and a login that is being renewed is not lost."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What the plan says with a broker, and the port that leads to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Every request that the broker does not let pass, and what is left of the ones that it does."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.servers.broker.policy import (

@@ -1,7 +1,5 @@
 """The way to the API: whom it trusts, through which proxy, and what it refuses."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """A stand-in for the API: it has Claude Code run commands, one after the other, then say farewell."""
 
-from __future__ import annotations
-
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer

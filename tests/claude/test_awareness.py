@@ -1,7 +1,5 @@
 """The agent is told where it is, and finds the user's own configuration there."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

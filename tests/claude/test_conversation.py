@@ -1,7 +1,5 @@
 """The real Claude Code talks, works and remembers in the box."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading

@@ -1,7 +1,5 @@
 """The state of all projects can be looked at, and what is gone collected."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time

@@ -1,7 +1,5 @@
 """Claude Code on a terminal, as people use it, looked at in tmux."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

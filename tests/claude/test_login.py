@@ -1,7 +1,5 @@
 """Claude's login is the same on the host and in all boxes, and nothing that only looks like one gets out."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Options of claude that name files of the host work in the box, and the audit shows what they bring in."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The real Claude Code works a whole task in a box with a layer; it lands when somebody says so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The state of a project: where it is, and that nothing in it leads anywhere else."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

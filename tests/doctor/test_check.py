@@ -1,7 +1,5 @@
 """`--check` and `--version`: what they find on machines of every kind, and what they say to type."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`--check` connects a box for real, and says what is missing if that fails."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

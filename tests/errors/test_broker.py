@@ -1,7 +1,5 @@
 """What is said where the broker or Claude's login cannot be had."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Every Problem that claudebox can have is provoked here: the files beside this one have the tables, by topic."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import os

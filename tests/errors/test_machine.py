@@ -1,7 +1,5 @@
 """What is said where the kernel refuses a protection, of limits, of input and output, and if there is no yes."""
 
-from __future__ import annotations
-
 import errno
 import os
 import socket

@@ -1,7 +1,5 @@
 """What is said of mounts, of places that are kept out, and of secrets that cannot be masked."""
 
-from __future__ import annotations
-
 import os
 
 from claudebox import files

@@ -1,7 +1,5 @@
 """What is said of the network of a box, of ports and of the allowlist."""
 
-from __future__ import annotations
-
 import os
 
 from claudebox.features.allowlist import act

@@ -1,7 +1,5 @@
 """What is said of the Nix store, its daemon and packages."""
 
-from __future__ import annotations
-
 from claudebox import start
 from claudebox.features.nix import NIX_FEATURE
 from claudebox.features.nix import asking as asking_nix

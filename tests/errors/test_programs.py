@@ -1,7 +1,5 @@
 """What is said of bwrap, of claude and other agents, of the demonstration, and of claudebox's own mistakes."""
 
-from __future__ import annotations
-
 import subprocess
 from subprocess import CompletedProcess
 

@@ -1,7 +1,5 @@
 """What is said of layers that cannot be made, taken, landed or discarded."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

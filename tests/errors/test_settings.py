@@ -1,7 +1,5 @@
 """What is said of the command line, of variables, and of files with settings; what is in those: tests/layers."""
 
-from __future__ import annotations
-
 from claudebox.commands.explain import explain
 from claudebox.plan import make_plan
 from claudebox.settings import PROJECT_FILE

@@ -1,7 +1,5 @@
 """What is said of the project, of the home, and of what claudebox keeps there."""
 
-from __future__ import annotations
-
 import errno
 import os
 from collections.abc import Callable

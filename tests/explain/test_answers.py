@@ -1,7 +1,5 @@
 """What `--explain` answers for each kind of thing, on a machine that does not exist."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """What `--explain` says of addresses is what the filter does, in a network namespace that leads nowhere."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import subprocess

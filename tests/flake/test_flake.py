@@ -3,8 +3,6 @@
 nixpkgs and nix-index-database are stand-ins, made of this machine's programs: docs/nix.md says what that cannot show.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """The exact box on each distribution, as bwrap is told."""
 
-from __future__ import annotations
-
 import posixpath
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Our reader of git's configuration against git itself."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which directory outside of the project git gets, and from whom a claim about it is believed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

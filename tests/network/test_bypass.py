@@ -1,7 +1,5 @@
 """No way round the filter of tier `inet`. Each is shown to lead somewhere when what stands in the way is taken away."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """The real Claude Code works on tiers `inet` and `names`: it finds its API by name, and nothing on the LAN."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Names in a box on tier `inet` stand for what they stand for on the host, wherever the host's resolvers are."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whatever dies, and whenever: nothing of a box on tier `inet` stays, and no program runs without the filter."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """Single ports between a box and the loopback of its host: `--publish` opens one, `--host-port` reaches one."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Whom a box reaches, on each tier of the network: a connection to everything that a test network has."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import uuid

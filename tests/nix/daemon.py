@@ -7,8 +7,6 @@ A local flake plays nixpkgs. It is in the store, as NixOS has it, and the regist
 global registry would be downloaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

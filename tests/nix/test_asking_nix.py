@@ -1,7 +1,5 @@
 """Packages that the user names: how the host's Nix is asked for them, and that they are in the box."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

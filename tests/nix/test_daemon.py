@@ -1,7 +1,5 @@
 """Nix in the box, with the daemon of the host: where that is safe it is there by itself."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

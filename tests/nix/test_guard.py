@@ -3,8 +3,6 @@
 Each attack is shown twice: with the daemon asked for by name it works, from inside the box; otherwise it does not.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from conftest import ORDINARY_USER, Box, make_account

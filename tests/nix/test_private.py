@@ -1,7 +1,5 @@
 """A store of the project's own: builds stay in the box."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Who may know whom, held by parsing the source; and what a start loads."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What the documents name exists: files, functions, links; and CONTRIBUTING quotes the source as it is."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

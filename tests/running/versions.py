@@ -3,8 +3,6 @@
 @pytest.mark.parametrize("bwrap", versions("bwrap"))
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

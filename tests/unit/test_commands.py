@@ -1,7 +1,5 @@
 """`--setup` and `--prove`: the strict box is that of the profile, and a silent probe proves nothing."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import tomllib

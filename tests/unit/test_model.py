@@ -1,7 +1,5 @@
 """Records are values, and an origin says where something in the box comes from."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Text for a terminal, a shell and an eye."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

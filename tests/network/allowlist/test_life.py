@@ -1,7 +1,5 @@
 """Whatever becomes of the process that knows the list, or of the list: a box is never open."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

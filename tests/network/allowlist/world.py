@@ -1,8 +1,6 @@
 """Servers on the internet machine that ordinary programs understand: HTTP, HTTPS, HTTP/2, SSE, WebSockets, git, npm,
 pip and SSH. Each says GREETING, and remembers under which name it was asked."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io

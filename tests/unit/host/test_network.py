@@ -1,7 +1,5 @@
 """What is near to this host: read from files of a fake /proc, and from a real kernel in a namespace."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

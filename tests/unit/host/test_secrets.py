@@ -1,7 +1,5 @@
 """What is flagged as a secret, and what must not be: a warning seen too often is not read."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.host.secrets import looks_secret, secret_value

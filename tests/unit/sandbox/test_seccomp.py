@@ -1,7 +1,5 @@
 """The program of the filter, run as the kernel would: for every number of a call, on each machine."""
 
-from __future__ import annotations
-
 import re
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A word that is nearly ours stops the start. What claude knows passes, and so does what resembles nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The list of tier `allowlist`: how it is read, and what it means for a name and a port."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

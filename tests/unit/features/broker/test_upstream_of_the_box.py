@@ -1,7 +1,5 @@
 """Who gets the credential that the broker keeps: what Claude on the host uses, or what the user asked for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

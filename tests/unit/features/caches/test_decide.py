@@ -1,7 +1,5 @@
 """Where package managers keep what they download: one mount, links to it, and nothing of the files beside it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

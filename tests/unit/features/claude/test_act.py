@@ -1,7 +1,5 @@
 """What is found of saved conversations, in a directory where the agent may have written anything."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The settings of Claude that decide about the box: the user's own, and those of the project."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

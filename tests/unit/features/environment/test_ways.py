@@ -1,7 +1,5 @@
 """What leads requests somewhere, and what holds a credential: which of it enters, and beside what."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

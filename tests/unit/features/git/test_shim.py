@@ -1,7 +1,5 @@
 """What the `git` of a box knows: each place that is held, with the reason, and where files outlive the box."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

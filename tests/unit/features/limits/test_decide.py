@@ -1,7 +1,5 @@
 """Limits on memory, processes and processors: what is asked of systemd, and that nothing starts without them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

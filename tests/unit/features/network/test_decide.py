@@ -1,7 +1,5 @@
 """What is said about the network, and what is made of it: tier, ports, name servers, options of pasta."""
 
-from __future__ import annotations
-
 import ipaddress
 from itertools import pairwise
 from pathlib import Path

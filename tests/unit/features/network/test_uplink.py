@@ -1,7 +1,5 @@
 """The filter of tier `inet`: what it rejects, computed from its text, and asked from a real nft and a real kernel."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network

@@ -1,7 +1,5 @@
 """Packages from Nix: what may be asked for, how Nix is asked, and what its answer means for the box and the user."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which toolchains of a home are in the box, and what of them is not: a made-up home for each row."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
