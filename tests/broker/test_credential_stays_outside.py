@@ -123,9 +123,6 @@ print()
     [
         ({"ANTHROPIC_API_KEY": ""}, "there is no credential for the broker to use"),
         ({"CLAUDE_CODE_USE_BEDROCK": "1"}, "CLAUDE_CODE_USE_BEDROCK is set"),
-        ({"CLAUDE_CODE_USE_VERTEX": "true"}, "CLAUDE_CODE_USE_VERTEX is set"),
-        ({"ANTHROPIC_BASE_URL": "http://gateway.example"}, "everybody on the way could read"),
-        ({"HTTPS_PROXY": "socks5://localhost:1", "ANTHROPIC_BASE_URL": "https://x.example"}, "cannot be used"),
         ({"NODE_EXTRA_CA_CERTS": "/nowhere"}, "cannot read the certificates"),
     ],
 )

@@ -17,11 +17,11 @@ import pytest
 
 from claude.session import ANSWER, Talk, broke, load
 from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
-from claudebox.model import Login
 from claudebox.state import State
 from claudebox.state.login import FIELDS
 from conftest import CLAUDEBOX, Account
 from patience import PATIENCE, comes_true
+from unit.features.login.test_keep_in_step import login_of
 
 pytestmark = pytest.mark.req("AUTH-01")
 
@@ -71,16 +71,6 @@ def token(path: Path) -> str:
 def refresh(text: str) -> str:
     """A script that stores new credentials as Claude does."""
     return f"umask 077; cat > {STORE}/.new <<'END'\n{text}\nEND\nmv {STORE}/.new {FILE}\n"
-
-
-def on_a_host(tmp_path: Path, project: str = "/shop") -> Login:
-    """A login without a box."""
-    kept = State(str(tmp_path))
-    instance = kept.instance(project)
-    for directory in (instance.auth, instance.claude, tmp_path / ".claude"):
-        Path(directory).mkdir(parents=True, exist_ok=True)
-    claude = tmp_path / ".claude"
-    return Login(str(claude / ".credentials.json"), str(claude), kept, instance, "/run/auth")
 
 
 @contextlib.contextmanager
@@ -241,7 +231,7 @@ SHAPES = {
 @pytest.mark.parametrize("name", [*FORGERIES, *SHAPES])
 def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
     """And it does not keep a newer one of the host from entering."""
-    login = on_a_host(tmp_path)
+    login = login_of(tmp_path, "/shop")
     host, boxes = Path(login.file), Path(login.instance.auth_login)
     host.write_text(credentials("first", 1, **MCP))
     bring_into_step(login)
@@ -275,7 +265,7 @@ def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> No
 
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("/tmp")])
 def test_lock_that_the_agent_leaves_does_not_lose_a_login(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    login = on_a_host(tmp_path)
+    login = login_of(tmp_path, "/shop")
     Path(login.file).write_text(credentials("first", 1))
     make(Path(login.instance.auth) / ".storage-write.lock")
     bring_into_step(login)
@@ -284,7 +274,7 @@ def test_lock_that_the_agent_leaves_does_not_lose_a_login(tmp_path: Path, make: 
 
 def after_a_box_stored(tmp_path: Path, text: str) -> tuple[str, dict[str, Any]]:
     """What the host's file holds when a box has written this into the shared one: as text, and the login in it."""
-    login = on_a_host(tmp_path)
+    login = login_of(tmp_path, "/shop")
     host = Path(login.file)
     host.write_text(credentials("first", 1, **MCP))
     bring_into_step(login)
@@ -365,28 +355,9 @@ def test_every_field_of_a_login_reaches_the_host(tmp_path: Path) -> None:
     assert login == new
 
 
-def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the lock was waited for, Claude on the host stored something: the next look decides anew."""
-    login = on_a_host(tmp_path)
-    host = Path(login.file)
-    host.write_text(credentials("first", 1))
-    bring_into_step(login)
-    Path(login.instance.auth_login).write_text(credentials("box", 4))
-
-    @contextlib.contextmanager
-    def slow(*_: Any) -> Iterator[None]:
-        host.write_text(credentials("host", 8, **MCP))
-        yield
-
-    monkeypatch.setattr("claudebox.features.login.keep_in_step.storage_lock", slow)
-    bring_into_step(login)
-    assert token(host) == "access-host"
-    assert "canary-mcp" in host.read_text()
-
-
 @pytest.mark.slow("waits for a lock")
 def test_lock_is_where_claude_has_it_and_not_where_a_symlink_leads(tmp_path: Path) -> None:
-    login = on_a_host(tmp_path)
+    login = login_of(tmp_path, "/shop")
     real = tmp_path / "dotfiles" / "credentials.json"
     real.parent.mkdir()
     real.write_text(credentials("first", 1))
@@ -487,7 +458,7 @@ def test_logins_are_not_mixed_when_the_user_starts_to_keep_one_for_boxes(user_ta
 
 def test_box_that_shared_another_login_leaves_the_new_one_alone(tmp_path: Path) -> None:
     """It may still run, or be about to end: the two would replace each other's copy in turns."""
-    former = on_a_host(tmp_path)
+    former = login_of(tmp_path, "/shop")
     Path(former.file).write_text(credentials("host", 8))
     bring_into_step(former)
     later = former.replace(file=str(tmp_path / "boxes.json"))

@@ -149,36 +149,25 @@ def test_refusal_of_the_kernel_is_explained(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "command"),
+    ("release", "programs", "command"),
     [
-        ("ID=debian\n", "sudo apt install passt"),
-        ("ID=linuxmint\nID_LIKE='ubuntu debian'\n", "sudo apt install passt"),
-        ("ID=fedora\n", "sudo dnf install passt"),
-        ("ID=manjaro\nID_LIKE=arch\n", "sudo pacman -S passt"),
-        ('ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n', "sudo zypper install passt"),
-        ("ID=alpine\n", "sudo apk add passt"),
-        ("ID=nixos\n", "nix profile install nixpkgs#passt"),
-        ("ID=unheard-of\n", "install the package passt"),
+        ("ID=debian\n", "pasta", "sudo apt install passt"),
+        ("ID=linuxmint\nID_LIKE='ubuntu debian'\n", "pasta", "sudo apt install passt"),
+        ("ID=fedora\n", "pasta", "sudo dnf install passt"),
+        ("ID=manjaro\nID_LIKE=arch\n", "pasta", "sudo pacman -S passt"),
+        ('ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n', "pasta", "sudo zypper install passt"),
+        ("ID=alpine\n", "pasta", "sudo apk add passt"),
+        ("ID=nixos\n", "pasta", "nix profile install nixpkgs#passt"),
+        ("ID=unheard-of\n", "pasta", "install the package passt"),
+        ("ID=debian\n", "pasta nft", "sudo apt install passt nftables"),
+        ("ID=nixos\n", "pasta nft", "nix profile install nixpkgs#passt nixpkgs#nftables"),
+        ("ID=unheard-of\n", "pasta nft", "install the packages passt and nftables"),
     ],
 )
-def test_command_of_each_distribution(release: str, command: str, tmp_path: Path) -> None:
+def test_command_of_each_distribution(release: str, programs: str, command: str, tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "os-release").write_text(release)
-    assert install_command(Tree(str(tmp_path)), "pasta") == command
-
-
-@pytest.mark.parametrize(
-    ("release", "command"),
-    [
-        ("ID=debian\n", "sudo apt install passt nftables"),
-        ("ID=nixos\n", "nix profile install nixpkgs#passt nixpkgs#nftables"),
-        ("ID=unheard-of\n", "install the packages passt and nftables"),
-    ],
-)
-def test_command_for_several_programs(release: str, command: str, tmp_path: Path) -> None:
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "os-release").write_text(release)
-    assert install_command(Tree(str(tmp_path)), "pasta", "nft") == command
+    assert install_command(Tree(str(tmp_path)), *programs.split()) == command
 
 
 @pytest.mark.req("FAIL-01")

@@ -12,7 +12,7 @@ from claudebox.text import WIDTH, Style, escape, width
 from claudebox.view.explanation import Answer, explanation_json, explanation_text
 from explain.asking import Asked, ask
 from golden import Golden, difference
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import Machine, debian
 from shapes import HEAD, either, faults, maybe
 
 PLAIN = Style(False)
@@ -96,8 +96,7 @@ UNUSABLE = ("", "  ", "70000", "0", "a b", "--json", "$", "$a-b", "http://", "[:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    machine = Machine(tmp_path, environ=dict(ENVIRON))
-    return machine.plant(FILES).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    return debian(tmp_path, FILES, environ=dict(ENVIRON))
 
 
 def transcript(asked: Asked, things: tuple[str, ...]) -> str:

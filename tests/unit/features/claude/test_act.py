@@ -113,12 +113,6 @@ def test_state_that_appears_meanwhile_is_no_damage(tmp_path: Path) -> None:
     assert current_state(BusyTree(str(tmp_path)), home()) == STATE
 
 
-def test_state_that_cannot_be_read_is_a_problem(tmp_path: Path) -> None:
-    (tmp_path / "state/claude/.claude.json").mkdir(parents=True)
-    with pytest.raises(Problem, match=r"\.claude\.json cannot be read"):
-        current_state(Tree(str(tmp_path)), home())
-
-
 def test_what_puts_a_damaged_state_aside_follows_no_symlink_of_the_agents(tmp_path: Path) -> None:
     """Too large to be read whole, it is damaged for us, and not for the user's Claude, which would run its servers."""
     claude, users = tmp_path / "state/claude", tmp_path / "alice"

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from claudebox.agreement import agreement, find_news
-from claudebox.errors import Problem
 from claudebox.features.claude.configuration import Admitted, Runnable, admit_servers, admit_settings
 from claudebox.features.claude.home import leads_elsewhere
 from claudebox.model import RO, TMPFS, Finding, Mount, Origin, Plan, Preparation
@@ -146,13 +145,6 @@ def test_settings_that_an_agent_can_have_written_keep_the_key_outside(tmp_path: 
     plant = f"~/shop/settings.json: {text}\n~/.claude/settings.json -> ../shop/settings.json"
     plan = machine(tmp_path, None, plant, ANTHROPIC_API_KEY="key").plan()
     assert not {"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"} & {one.name for one in plan.environment}
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize("text", ["{", "[]", "[" * 100_000], ids=["half", "list", "deep"])
-def test_settings_that_cannot_be_understood_start_nothing(tmp_path: Path, text: str) -> None:
-    with pytest.raises(Problem, match=r"settings\.json"):
-        machine(tmp_path, None, f"~/.claude/settings.json: {text}").plan()
 
 
 # Those of the project.

@@ -34,7 +34,7 @@ from claudebox.settings import Settings, Word
 from claudebox.state import State, memory
 from claudebox.text import Style
 from claudebox.view.audit import news_text
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import Machine, debian
 from saying import gather, parse
 
 pytestmark = pytest.mark.req("EXT-04")
@@ -53,7 +53,7 @@ def planned(machine: Machine, *names: str) -> Plan:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    machine = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    machine = debian(tmp_path)
     machine.environ["PATH"] = "/usr/bin:/bin"  # without claude: its state has to be the user's own
     return machine.plant("/usr/bin/nix*\n/nix/store/x/")
 
@@ -132,7 +132,7 @@ def test_failed_package_is_left_out_with_its_reason(machine: Machine) -> None:
 
 
 def test_host_without_nix_works_without_packages(tmp_path: Path) -> None:
-    machine = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    machine = debian(tmp_path)
     assert machine.plan().packages == ()
 
 
