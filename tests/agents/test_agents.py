@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from claude.api import FAREWELL, Handler, Server
+from broker.standin import STREAM, Asked, Pieces, Server, reply
+from claude.api import FAREWELL
 from claudebox.features.agents.decide import AGENTS
 from conftest import Account, Box
 from running import pins
@@ -112,16 +113,19 @@ def gemini() -> str:
 
 @pytest.mark.exhaustive("needs a large download")
 def test_real_codex_works_in_the_box(box: Box, codex: str) -> None:
-    with StandIn() as api:
-        provider = f'{{name="x",base_url="{api.url}/v1",wire_api="responses",env_key="OPENAI_API_KEY"}}'
+    with Server(standin) as api:
+        provider = (
+            f'{{name="x",base_url="http://127.0.0.1:{api.port}/v1",wire_api="responses",env_key="OPENAI_API_KEY"}}'
+        )
         words = ("exec", "--skip-git-repo-check", "-c", f"model_providers.x={provider}", "-c", "model_provider=x", "hi")
         path = f"{Path(codex).parent}:{box.account.environ['PATH']}"
         done = box.claudebox("--yes", "--program", "codex", "--", *words, env={**KEYS, "PATH": path}, timeout=120)
     assert done.returncode == 0, done.stderr
     assert ANSWER in done.stdout
-    assert {headers.get("authorization") for headers, _ in api.seen} == {f"Bearer {KEYS['OPENAI_API_KEY']}"}
-    assert "You are in a sandbox (claudebox)" in api.sent
-    assert CLAUDES_KEY not in api.sent
+    heads, sent = posted(api)
+    assert {headers.get("authorization") for headers in heads} == {f"Bearer {KEYS['OPENAI_API_KEY']}"}
+    assert "You are in a sandbox (claudebox)" in sent
+    assert CLAUDES_KEY not in sent
 
 
 @pytest.mark.exhaustive("needs a large download")
@@ -129,15 +133,16 @@ def test_real_gemini_works_in_the_box(box: Box, gemini: str) -> None:
     told(box, "gemini")  # makes the directory of its state
     (state,) = (box.account.home / ".claudebox/instances").glob("*/agents/gemini/gemini")
     box.account.write(state / "settings.json", '{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
-    with StandIn() as api:
+    with Server(standin) as api:
         path = f"{Path(gemini).parent}:/usr/local/bin:/usr/bin:/bin"
-        environ = {**KEYS, "PATH": path, "GOOGLE_GEMINI_BASE_URL": api.url}
+        environ = {**KEYS, "PATH": path, "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{api.port}"}
         words = ("-m", "gemini-2.5-flash", "-p", "hi")
         done = box.claudebox("--yes", "--program", "gemini", "--", *words, env=environ, timeout=120)
     assert done.returncode == 0, done.stderr
     assert ANSWER in done.stdout
-    assert {headers.get("x-goog-api-key") for headers, _ in api.seen} == {KEYS["GEMINI_API_KEY"]}
-    assert "You are in a sandbox (claudebox)" in api.sent
+    heads, sent = posted(api)
+    assert {headers.get("x-goog-api-key") for headers in heads} == {KEYS["GEMINI_API_KEY"]}
+    assert "You are in a sandbox (claudebox)" in sent
 
 
 # A stand-in for the APIs of other agents on loopback: it answers with one sentence, and keeps what it was sent.
@@ -166,30 +171,17 @@ def content(is_stream: bool) -> bytes:
     return (f"data: {text}\r\n\r\n" if is_stream else text).encode()
 
 
-class StandIn(Server):
-    """Answers on a free port while the `with` block runs."""
-
-    def __init__(self) -> None:
-        super().__init__(_Handler)
-        self.seen: list[tuple[dict[str, str], str]] = []
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def sent(self) -> str:
-        return "\n".join(body for _, body in self.seen)
+def standin(asked: Asked) -> Pieces:
+    """The APIs of other agents on loopback, which answer with one sentence."""
+    if asked.line.startswith("GET"):
+        yield reply({"data": [], "models": []})
+    elif asked.path.endswith("/responses"):
+        yield reply(responses(), headers=STREAM)
+    else:
+        yield reply(content("stream" in asked.path), headers=STREAM if "stream" in asked.path else "")
 
 
-class _Handler(Handler):
-    api: StandIn
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode(errors="replace")
-        self.api.seen.append(({name.lower(): value for name, value in self.headers.items()}, body))
-        is_stream = "stream" in self.path or self.path.endswith("/responses")
-        self.reply(responses() if self.path.endswith("/responses") else content(is_stream), is_stream=is_stream)
-
-    def do_GET(self) -> None:
-        self.reply(b'{"data": [], "models": []}')
+def posted(api: Server) -> tuple[list[dict[str, str]], str]:
+    """Headers of what the agent sent, and all of it."""
+    posts = [asked for asked in api.asked if asked.line.startswith("POST")]
+    return [dict(asked.headers) for asked in posts], "\n".join(asked.body.decode(errors="replace") for asked in posts)

@@ -8,6 +8,7 @@ import subprocess
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,8 @@ def registry(asked: Asked) -> Pieces:
     page = b'<a href="/greeting-1.0-py3-none-any.whl">greeting-1.0-py3-none-any.whl</a>'
     kind = "application/octet-stream" if asked.path in FILES else "text/html"
     age = "max-age=31536000, immutable" if asked.path in FILES else "max-age=0"
-    yield reply(FILES.get(asked.path, page), headers=f"Content-Type: {kind}\r\nCache-Control: {age}\r\n")
+    headers = f"Content-Type: {kind}\r\nCache-Control: {age}\r\nDate: {formatdate(usegmt=True)}\r\n"
+    yield reply(FILES.get(asked.path, page), headers=headers)
 
 
 @contextmanager

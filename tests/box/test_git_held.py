@@ -140,14 +140,8 @@ def test_git_that_says_so_is_first_and_cannot_be_changed(shop: Box) -> None:
 def test_submodules_that_are_here_are_updated(shop: Box) -> None:
     account, project = shop.account, shop.project
     library = account.home / "library"
-    account.write(library / "l", "1\n")
-    for words in (
-        ["init", "-q"],
-        ["add", "-A"],
-        ["commit", "-qm", "one"],
-        ["commit", "-q", "--allow-empty", "-m", "two"],
-    ):
-        git(account, library, *words)
+    make_repository(account, account.write(library / "l", "1\n").parent, "one")
+    git(account, library, "commit", "-q", "--allow-empty", "-m", "two")
     git(account, project, "submodule", "--quiet", "add", str(library), "lib")
     git(account, project, "commit", "-qm", "with submodule")
     script = """

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Box
+from conftest import Box, git, make_repository
 from terminal.pseudoterminal import CTRL_C, PLAIN, claudebox_terminal
 
 pytestmark = pytest.mark.req("EXT-01")
@@ -273,11 +273,9 @@ def test_linked_worktree_has_its_own_file(box: Box) -> None:
     for name in ("here", "there"):
         account.write(box.project / name, name)
     account.write(box.project / FILE, 'hide = ["here"]')
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    for command in (("init", "-q"), ("add", "here", "there"), (*identity, "commit", "-qm", "x")):
-        assert account.run("git", *command, cwd=box.project).returncode == 0
+    make_repository(account, box.project)
     tree = account.home / "src/tree"
-    assert account.run("git", "worktree", "add", "-q", str(tree), cwd=box.project).returncode == 0
+    git(account, box.project, "worktree", "add", "-q", str(tree))
     account.write(tree / FILE, 'hide = ["there"]')
     box.project = tree
     assert box.sh("for name in here there; do cat $name 2>/dev/null || echo hidden; done") == "herehidden\n"

@@ -129,20 +129,30 @@ def test_filter_that_does_not_hold_is_a_failure(box: Box, account: Account) -> N
 # On one that lacks something
 
 
-@pytest.mark.req("UX-05", "NET-02")
-@pytest.mark.network
-def test_no_default_route(box: Box) -> None:
-    row = check(box, around=changed(CABLE, "--net"))["network inet"]
-    assert row["state"] == "note"
-    assert row["measured"] == "this host has no default route, so there is no internet to give to the box"
+LACKING: dict[str, tuple[tuple[str, ...], dict[str, object]]] = {
+    "default route": (
+        changed(CABLE, "--net"),
+        {"measured": "this host has no default route, so there is no internet to give to the box"},
+    ),
+    "device": (
+        changed("mount -t tmpfs none /dev/net;", "--mount"),
+        {"why": "there is no /dev/net/tun", "fix": ["modprobe tun"]},
+    ),
+    "network namespaces": (
+        changed("echo 0 >/proc/sys/user/max_net_namespaces;"),
+        {"measured": "the kernel does not let claudebox make a network namespace for the box"},
+    ),
+}
 
 
-@pytest.mark.req("UX-05", "NET-02")
+@pytest.mark.req("UX-05", "NET-02", "FAIL-01")
 @pytest.mark.network
+@pytest.mark.parametrize("lacks", LACKING)
 @pytest.mark.root_repeats("what is not there is there for nobody")
-def test_no_tun_device(box: Box) -> None:
-    row = check(box, around=changed("mount -t tmpfs none /dev/net;", "--mount"))["network inet"]
-    assert (row["state"], row["why"], row["fix"]) == ("note", "there is no /dev/net/tun", ["modprobe tun"])
+def test_what_the_network_lacks_is_said(box: Box, lacks: str) -> None:
+    around, expected = LACKING[lacks]
+    row = check(box, around=around)["network inet"]
+    assert {**row, **expected, "state": "note"} == row
 
 
 def with_device(account: Account, mode: str) -> tuple[str, ...]:
@@ -214,14 +224,6 @@ def test_no_user_namespaces(box: Box) -> None:
     assert (row["state"], found["namespaces"]["state"]) == ("note", "fail")
     assert row["why"] == "user namespaces are limited to none"
     assert "sysctl -w user.max_user_namespaces=15000" in row["fix"]
-
-
-@pytest.mark.req("UX-05", "NET-02", "FAIL-01")
-@pytest.mark.network
-def test_no_network_namespaces(box: Box) -> None:
-    row = check(box, around=changed("echo 0 >/proc/sys/user/max_net_namespaces;"))["network inet"]
-    assert row["state"] == "note"
-    assert row["measured"] == "the kernel does not let claudebox make a network namespace for the box"
 
 
 @pytest.mark.req("UX-05")

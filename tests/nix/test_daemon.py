@@ -27,8 +27,9 @@ def test_nix_build_works(box: Box, host: NixHost) -> None:
 
 
 @pytest.mark.req("SAND-07", "TOOL-02")
-def test_nix_shell_works(box: Box) -> None:
-    done = box.inside("nix", "shell", "nixpkgs#hello", "-c", "hello")
+@pytest.mark.parametrize("options", [(), ("--nix", "private")], ids=["daemon", "private"])
+def test_nix_shell_works(box: Box, options: tuple[str, ...]) -> None:
+    done = box.inside("nix", "shell", "nixpkgs#hello", "-c", "hello", options=options)
     assert done.stdout == "Hello, world!\n", done.stderr
 
 

@@ -15,6 +15,7 @@ from nix.daemon import (
     SOCKET,
     Configuration,
     NixHost,
+    configurations,
     findings,
     has_daemon,
     kinds,
@@ -101,11 +102,6 @@ def test_trust_is_seen_however_it_is_written(box: Box, account: Resident) -> Non
     assert_refused(box)
 
 
-@on(NEWER, arguments=("--option", "trusted-users", f"root {ORDINARY_USER}"))
-def test_trust_that_only_the_daemon_knows_of_is_seen(box: Box) -> None:
-    assert_refused(box)
-
-
 def test_own_configuration_does_not_count(box: Box, account: Resident) -> None:
     account.write(account.home / ".config" / "nix" / "nix.conf", f"trusted-users = {ORDINARY_USER}\n")
     assert has_daemon(box)
@@ -183,11 +179,6 @@ def test_sandbox_without_a_shell_is_one(box: Box) -> None:
     assert has_daemon(box)
 
 
-@on(NIXES, arguments=("--option", "sandbox", "false"))
-def test_sandbox_that_is_off_though_the_file_says_otherwise_is_seen(box: Box) -> None:
-    assert_refused(box)
-
-
 @on(arguments=("--option", "sandbox", "relaxed"))
 def test_relaxed_sandbox_that_no_file_tells_of_is_seen(box: Box, account: Resident) -> None:
     attack = HostFile(account)
@@ -251,9 +242,17 @@ def test_project_cannot_ask_for_the_daemon_by_itself(box: Box, account: Resident
 # A daemon of which nothing can be known
 
 
-@on(allowed_users="root")
+@pytest.mark.parametrize(
+    "host",
+    [
+        *configurations(NEWER, arguments=("--option", "trusted-users", f"root {ORDINARY_USER}")),
+        *configurations(NIXES, arguments=("--option", "sandbox", "false")),
+        *configurations(allowed_users="root"),
+    ],
+    indirect=True,
+)
 @pytest.mark.req("FAIL-01")
-def test_who_is_not_allowed_gets_no_daemon(box: Box) -> None:
+def test_what_no_file_says_and_what_cannot_be_asked_is_no_daemon(box: Box) -> None:
     assert_refused(box)
 
 

@@ -44,12 +44,6 @@ def test_build_stays_in_the_box_and_is_there_the_next_time(box: Box, account: Re
     assert box.sh(f"ls {path} 2>/dev/null; true", ("--nix", "store")) == ""
 
 
-@pytest.mark.req("SAND-07", "TOOL-02")
-def test_nix_shell_works(box: Box) -> None:
-    done = box.inside("nix", "shell", "nixpkgs#cowsay", "-c", "cowsay", options=PRIVATE)
-    assert done.stdout == "Moo.\n", done.stderr
-
-
 @pytest.mark.req("SAND-07", "NIXG-01")
 def test_there_is_no_daemon(box: Box) -> None:
     assert not has_daemon(box, *PRIVATE)
