@@ -18,13 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 from claudebox import __version__
 from claudebox.features.allowlist.rules import GROUPS
 from claudebox.features.table import SETTINGS
+from claudebox.output.help import EXIT_STATUSES, FILES
 from claudebox.settings import PROJECT_FILE, types
 from claudebox.settings.files import DESCRIPTION, NAME
 from claudebox.settings.table import REVIEW, Setting
 from claudebox.settings.types import COMMAND, LIST
 from claudebox.settings.words import REVIEW_DEEDS
 from claudebox.text import fill
-from claudebox.view.help import EXIT_STATUSES, FILES
 
 # Where man and the shells look, below a prefix.
 MANUAL = "share/man/man1/claudebox.1"

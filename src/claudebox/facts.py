@@ -17,6 +17,7 @@ from claudebox.model import (
     Directory,
     EnvVar,
     Finding,
+    Grant,
     Kernel,
     Login,
     Mount,
@@ -212,6 +213,7 @@ class Contribution(Record):
     path: tuple[Directory, ...] = ()
     wrapper: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
+    grants: tuple[Grant, ...] = ()  # what the user agrees to beyond mounts, variables and the program
     told: tuple[str, ...] = ()  # sentences for the agent
     preparations: tuple[Preparation, ...] = ()
     shown_places: tuple[str, ...] = ()  # secret places that the feature shows on purpose
@@ -240,6 +242,7 @@ class Draft:
         self.path: list[Directory] = []
         self.wrapper: list[str] = []
         self.findings: list[Finding] = []
+        self.grants: list[Grant] = []
         self.told: list[str] = []
         self.preparations: list[Preparation] = []
         self.shown_places: list[str] = []

@@ -39,6 +39,9 @@ ABSENT = "absent"  # an empty directory, for what the host does not have
 FROM_HOST = (RO, RW, LAYER)
 WRITABLE = (RW, LAYER)  # for the box, not always for the host
 UNSEEN = (0, 0)
+# How the user agrees to a mount of the host, if not to just this path.
+ANY_VERSION = "any version"  # it is updated into a new directory each time
+UNASKED = "unasked"  # it follows from the files that exist: its feature shows it, and nobody is asked
 MOST_LAYERED = 50  # directories of a project: each is a mount; more of them are read-only
 
 
@@ -111,6 +114,7 @@ class Mount(Record):
     covers: str = ""  # host path of a secret that has to lie below a mask or a hide, which lets nobody see it
     # Device and inode of a source or of what is covered, if an agent could replace it; UNSEEN if the launch makes it.
     identity: tuple[int, int] | None = None
+    consent: str = ""  # how the user agrees to it
 
 
 class EnvVar(Record):
@@ -184,19 +188,6 @@ class Allowlist(Record):
     refused: mmap | None = None  # of a launch: memory in which that process says what it refused
 
 
-class Nix(Record):
-    """How the box uses Nix."""
-
-    mode: str
-    meaning: str
-    origin: Origin
-    shows_store: bool = False  # whether the box sees the host's store
-    directory: str = ""  # the directory on the host that holds the project's own store
-    roots: tuple[str, ...] = ()  # store paths for the project's own store whose requirements are not known yet
-    needs_trial: bool = False  # nobody has tried yet whether the daemon builds in a sandbox
-    holes: tuple[str, ...] = ()  # why the daemon is a way out of the box
-
-
 class Finding(Record):
     """Something the user should see before saying yes."""
 
@@ -212,6 +203,15 @@ class Finding(Record):
     def is_grave(self) -> bool:
         """Whether it makes a bare Enter mean no."""
         return self.kind != Finding.NOTE
+
+
+class Grant(Record):
+    """Something else that a feature gives to the box, and that the user agrees to."""
+
+    lines: tuple[tuple[str, ...], ...]  # the words that are noted; then those of lines that grant more than it does
+    label: str
+    words: tuple[str, ...]  # how it is shown when it is new
+    widens: bool = False  # with it, the box reaches more of the network
 
 
 class Outside(Record):
@@ -252,7 +252,7 @@ class Preparation(Record):
     FILE = "file"  # a file with `content`
     EMPTY_FILE = "empty file"  # something to mount on; its content does not matter
     LINK = "link"  # a symlink that says `content`, unless something is there
-    SANDBOX = "sandbox"  # what the agent is told, a view of the finished Plan
+    SANDBOX = "sandbox"  # a file with what the agent is told: a view of the rest of the Plan
     GONE = "gone"  # a file of an earlier version, which is removed
     USED = "used"  # a file whose time says when the project was used last
 
@@ -309,21 +309,6 @@ class Broker(Record):
     limits: tuple[tuple[str, int], ...] = ()
     login: str = ""  # the file of a login, even if the broker uses something else
     extra_certificates: str = ""  # a file with more than the bundle
-
-
-class Package(Record):
-    """A package of Nix that has to be on PATH."""
-
-    reference: str  # the words with which Nix is asked for it
-    paths: tuple[str, ...]  # its store paths; empty until Nix was asked
-    closure: tuple[str, ...]  # the store paths and everything that they need
-    origin: Origin
-
-
-class Packages(Record):
-    """The packages that somebody asked for."""
-
-    members: tuple[Package, ...]
 
 
 class Guarded(Record):
@@ -478,6 +463,7 @@ class Plan(Record):
     preparations: tuple[Preparation, ...] = ()
     records: tuple[Record, ...] = ()  # what features have decided, each in a type of its own
     state: Instance | None = None  # what is kept for the project
+    grants: tuple[Grant, ...] = ()
     told: tuple[str, ...] = ()  # what features tell the agent, in sentences
     policy: str = ""  # what the organisation tells every Claude
     steps: tuple[Step, ...] = ()
@@ -501,11 +487,6 @@ class Plan(Record):
         return self.get(Review)
 
     @property
-    def packages(self) -> tuple[Package, ...]:
-        found = self.get(Packages)
-        return found.members if found is not None else ()
-
-    @property
     def layered(self) -> frozenset[str]:
         """The directories of the host whose changes land later."""
         return frozenset(() if self.review is None else (covered.path for covered in self.review.covered))
@@ -524,6 +505,7 @@ class Launch:
         self.environment = plan.environment  # with the tokens that were
         self.may_ask = may_ask  # whether somebody can be asked when the box has ended
         self.is_quiet = is_quiet  # whether only questions and errors are wanted then
+        self.limits_memory = False  # whether the kernel ends programs of the box that use too much
         self.veil = ""  # a directory that lies between the project and its layer, and hides names of secrets
         self.made: list[object] = []
 
@@ -536,6 +518,11 @@ class Launch:
         found = find((*self.made, *self.plan.records), kind)
         assert found is not None, kind
         return found
+
+    @property
+    def makes_network(self) -> bool:
+        """Whether a feature makes the box's network before bwrap starts in it."""
+        return bool(self.acts(Step.INSIDE))
 
     def acts(self, moment: str) -> list[Feature]:
         """The features that do something at this moment, in order."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.errors import Problem
 from claudebox.host.secrets import is_systems
 from claudebox.host.tree import Tree
-from claudebox.model import FROM_HOST, HIDE, UNSEEN, WRITABLE, Mount, Origin
+from claudebox.model import FROM_HOST, HIDE, UNASKED, UNSEEN, WRITABLE, Mount, Origin
 from claudebox.paths import absolute, is_below, is_inside, move, parents
 
 TYPE_CHECKING = False
@@ -89,7 +89,8 @@ def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mou
                 between.append(above)
             elif base.kind in WRITABLE:
                 for path in between:
-                    by_path[path] = Mount(base.kind, path, PIN, source=move(path, base.path, base.source))
+                    source = move(path, base.path, base.source)
+                    by_path[path] = Mount(base.kind, path, PIN, source=source, consent=UNASKED)
                 break
             else:
                 between = []  # what lies below is in this mount, which stays where it is if all above it does

@@ -16,7 +16,7 @@ from claudebox.host.secrets import check_project, secret_places
 from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
-from claudebox.model import Outside, Plan, SecretPlace
+from claudebox.model import Outside, Plan, Preparation, SecretPlace
 from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.overlay import table as guard
 from claudebox.paths import absolute
@@ -25,6 +25,10 @@ from claudebox.settings.table import BWRAP_PATH, HIDES, NFT_PATH, PASTA_PATH
 from claudebox.settings.words import Request
 from claudebox.state import Instance, State, check_state, claude_settings, find_state
 from claudebox.state.reach import TrustedSource, find_own_repository, host_certificates, reach_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 IN_PROJECT = guard.WANTED | secrets.WANTED
 
@@ -87,7 +91,26 @@ def decide(facts: Facts) -> Plan:
     plan = _assemble(facts, draft)
     for feature in features:
         plan = feature.complete(facts, draft, plan)
-    return plan
+    return _with_sandbox_md(plan)
+
+
+def sections_of(plan: Plan) -> tuple[Section, ...]:
+    """What all features show of a box."""
+    return tuple(section for feature in FEATURES for section in feature.show(plan))
+
+
+def _with_sandbox_md(plan: Plan) -> Plan:
+    """The plan with the text for the agent, which is a view of it."""
+    if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
+        return plan
+    from claudebox.output.sandbox_md import sandbox_md
+
+    text = sandbox_md(plan, sections_of(plan)).encode(errors="replace")
+    preparations = (
+        one.replace(kind=Preparation.FILE, content=text) if one.kind == Preparation.SANDBOX else one
+        for one in plan.preparations
+    )
+    return plan.replace(preparations=tuple(preparations))
 
 
 def _assemble(facts: Facts, draft: Draft) -> Plan:
@@ -109,6 +132,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         findings=(*facts.settings.findings, *draft.findings),
         preparations=tuple(draft.preparations),
         records=tuple(draft.records),
+        grants=tuple(draft.grants),
         told=tuple(draft.told),
         policy=draft.policy,
         outside=_outside(facts, draft),

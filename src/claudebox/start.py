@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from claudebox.agreement import find_news, note_agreement, recall
+from claudebox.consent import ask_about_project, ask_to_start, find_news, note_agreement, recall
 from claudebox.errors import Problem
 from claudebox.facts import Facts
-from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
-from claudebox.model import FROM_HOST, Launch, Plan, Question
+from claudebox.model import FROM_HOST, UNASKED, Launch, Plan, Question
+from claudebox.output.terminal import can_ask, say
 from claudebox.plan import decide, survey
 from claudebox.sandbox.launch import launch
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
-from claudebox.terminal import can_ask, say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +24,7 @@ def start(request: Request) -> NoReturn:
     host = read_host()
     layers = gather(SETTINGS, host, request)
     if layers.project is not None and layers.project.is_undecided:
-        from claudebox.asking import ask_about_project
-
-        layers = ask_about_project(host, request, layers)
+        layers = ask_about_project(SETTINGS, host, request, layers)
     facts = survey(host, request, layers.settings)
     show_unseen(facts)
     plan = plan_until_known(facts)
@@ -99,8 +96,6 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
         if not request.quiet:
             say(f"claudebox: as agreed: {_in_short(plan)} (--audit)\n")
         return plan
-    from claudebox.asking import ask_to_start
-
     ask_to_start(plan, news, f"claudebox: {_in_short(plan)}\n" if agreements else "", request)
     if request.yes:
         return plan
@@ -108,7 +103,7 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
 
 
 def _in_short(plan: Plan) -> str:
-    paths = sum(mount.kind in FROM_HOST and not is_guard(mount) for mount in plan.mounts)
+    paths = sum(mount.kind in FROM_HOST and mount.consent != UNASKED for mount in plan.mounts)
     parts = [f"{paths} paths", f"{len(plan.environment)} variables", f"network {plan.network.tier}"]
     if plan.flagged:
         parts.append(f"{len(plan.flagged)} flagged")

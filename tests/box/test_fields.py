@@ -13,10 +13,11 @@ from claudebox.servers.allowlist.notes import Notes
 from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.settings.words import JSON_MODES, PROFILES
 from claudebox.state import State
-from claudebox.view.as_json import audit_json, dry_run_json
 from conftest import CLAUDEBOX, Account, make_repository
+from hosts.machine import SYSTEMD
 from reference import FIELDS, HEAD
 from screens.boxes import SCREENS, debian
+from shown import audit_json, dry_run_json
 
 pytestmark = [pytest.mark.req("UX-01", "UX-04", "UX-05", "INST-03"), pytest.mark.attributes]
 
@@ -104,6 +105,8 @@ def invented(tmp_path: Path) -> Iterator[tuple[str, str]]:
     yield "--audit", audit_json(machine.plan("--auth", "broker", "--auth-limit", "requests=3"))
     machine.plant("/proc/sys/kernel/osrelease: 5.10.0-33-amd64\n~/shop/.vscode/tasks.json")
     yield "--audit", audit_json(machine.plan("--run", "true"))
+    machine = debian(tmp_path / "limits").plant(f"~/.cache/pip/x\n{SYSTEMD}")
+    yield "--audit", audit_json(machine.plan("--cache", "host", "--memory", "1G", "--pids", "50", "--cpu", "2"))
 
 
 def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from claude.session import Session, Talk, fingerprint
-from claudebox.view.sandbox import sandbox_md
 from hosts.machine import Machine
+from shown import sandbox_md
 
 CONFIGURATION = {
     "CLAUDE.md": "Always brew heliotrope tea.\n",

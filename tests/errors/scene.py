@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 import pytest
 
-from claudebox import terminal
 from claudebox.errors import Problem
 from claudebox.features.network import uplink as network
 from claudebox.model import Uplink
+from claudebox.output import terminal
 from claudebox.process import isolation
 from claudebox.settings import PROJECT_FILE
 from claudebox.state import instance_name

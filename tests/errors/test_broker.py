@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 
 from claudebox.features.broker import act
-from claudebox.features.broker.decide import find_upstream, no_trust
+from claudebox.features.broker.decide import find_upstream
 from claudebox.features.login import act as login
 from claudebox.model import Launch, Login, Origin
 from claudebox.process.companion import Companion, start_beside
@@ -42,7 +42,7 @@ def broker_that_says_why(_: Scene) -> None:
 
 
 def broker_without_trust(_: int) -> None:
-    raise no_trust("No such file or directory")
+    trust("/nonexistent")
 
 
 def broker_that_ended(_: Scene) -> None:

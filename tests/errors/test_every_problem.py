@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox import terminal
 from claudebox.errors import CANNOT_EXECUTE, FAILED, NOT_FOUND, Problem
+from claudebox.output import terminal
 from errors.scene import Problems, Scene, Stage, provoke
 from golden import Golden
 from syntax import nodes

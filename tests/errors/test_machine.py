@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from claudebox import asking, start, terminal
+from claudebox import consent, start
 from claudebox.errors import Problem
 from claudebox.features.limits import Limits
 from claudebox.features.limits import systemd as limits
 from claudebox.model import Launch
+from claudebox.output import terminal
 from claudebox.process import isolation
 from claudebox.sandbox.launch import launch
 from claudebox.sandbox.terminal import open_users_terminal, relay, session
@@ -133,7 +134,7 @@ def two_terminals(scene: Scene) -> None:
 
 
 def refused_answer(scene: Scene) -> None:
-    scene.monkeypatch.setattr(asking, "ask", lambda _: "n")
+    scene.monkeypatch.setattr(consent, "ask", lambda _: "n")
     scene.monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     scene.monkeypatch.setattr(sys.stderr, "write", lambda _: 0)
     start.confirm(scene.machine.host(), scene.machine.plan(), parse([]))

@@ -5,12 +5,12 @@ import os
 from collections.abc import Callable
 
 from claudebox.commands import kept
-from claudebox.features.caches import act
+from claudebox.features.caches import Cache, act
 from claudebox.files import prepare
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
 from claudebox.model import Launch, Preparation
-from claudebox.state import Cache, Instance, State
+from claudebox.state import Instance, State
 from errors.scene import STATE_OF_SHOP, Problems, Scene
 from saying import parse
 

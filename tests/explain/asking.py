@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from claudebox.commands.explain import explain
 from claudebox.host import Host
 from claudebox.model import Plan
+from claudebox.output.explanation import Answer
 from claudebox.plan import make_plan
 from claudebox.settings import Settings
-from claudebox.view.explanation import Answer
 from saying import gather, parse
 
 

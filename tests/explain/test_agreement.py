@@ -10,7 +10,7 @@ import pytest
 from claudebox.errors import Problem
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
-from claudebox.view.explanation import Answer
+from claudebox.output.explanation import Answer
 from conftest import Account, Box
 from explain.asking import Asked, ask
 

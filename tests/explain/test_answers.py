@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import FAILED, Problem
+from claudebox.output.explanation import Answer, explanation_json, explanation_text
 from claudebox.text import WIDTH, Style, escape, width
-from claudebox.view.explanation import Answer, explanation_json, explanation_text
 from explain.asking import Asked, ask
 from golden import Golden, difference
 from hosts.machine import Machine, debian

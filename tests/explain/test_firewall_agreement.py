@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.host.network import PRIVATE4, PRIVATE6, translated
-from claudebox.view.explanation import Answer
+from claudebox.output.explanation import Answer
 from explain.asking import Asked, ask
 from hosts.machine import HOME_NETWORK, debian
 from patience import PATIENCE

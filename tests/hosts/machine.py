@@ -31,6 +31,14 @@ from saying import gather, parse
 
 TREES = Path(__file__).parent / "trees"
 EVERYONE = TREES / "everyone.txt"
+# What lets an ordinary account be limited by systemd.
+SYSTEMD = """\
+/usr/bin/busctl*
+/run/user/1000/bus
+/run/user/1000/systemd/private
+/sys/fs/cgroup/cgroup.controllers: cpuset cpu io memory pids
+/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service/cgroup.controllers: cpu memory pids
+"""
 PLAIN_PATH = "/usr/local/bin:/usr/bin:/bin"
 KIND_DAEMON = Daemon(answers=True, trusts=False)
 HOME_NETWORK = Neighbourhood(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.asking import wishes_text
+from claudebox.consent import wishes_text
 from claudebox.errors import Problem
 from claudebox.files import prepare
 from claudebox.host import Host

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox import terminal
 from claudebox.errors import Problem
+from claudebox.output import terminal
 from claudebox.settings import Statement
 from claudebox.settings.files import describe, said_in
 from claudebox.text import WIDTH, width

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import claudebox
-from claudebox import terminal
 from claudebox.errors import FAILED, Problem
+from claudebox.output import terminal
 from claudebox.settings.documents import LARGEST_FILE_BYTES, Document, Place
 from claudebox.settings.files import describe, said_in
 from claudebox.text import WIDTH, width

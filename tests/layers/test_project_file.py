@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import asking
+from claudebox import consent
 from claudebox.errors import Problem
+from claudebox.features.table import SETTINGS
 from claudebox.model import COVER, HIDE, Login
 from claudebox.plan import make_plan
 from claudebox.settings import PROJECT_FILE
@@ -127,9 +128,9 @@ def test_nobody_is_asked_for_the_impossible(machine: Machine, monkeypatch: pytes
     """A yes to it would be remembered, and nothing would start any more."""
     says(machine, wish)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setattr(asking, "says_yes", lambda _: pytest.fail("asked"))
+    monkeypatch.setattr(consent, "says_yes", lambda _: pytest.fail("asked"))
     host, request = machine.host(), parse([])
-    layers = asking.ask_about_project(host, request, gather(host, request))
+    layers = consent.ask_about_project(SETTINGS, host, request, gather(host, request))
     plan = make_plan(host, request, layers.settings)
     assert any("impossible" in finding.text for finding in plan.findings)
 

@@ -12,7 +12,7 @@ from tools.shared_files import manual_page
 import reference
 from claudebox import __version__
 from claudebox.features.table import SETTINGS
-from claudebox.view.help import EXIT_STATUSES
+from claudebox.output.help import EXIT_STATUSES
 from conftest import CHECKOUT
 
 SOURCE = CHECKOUT / "src" / "claudebox"

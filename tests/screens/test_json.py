@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from claudebox.features.nix import Nix, packages_of
 from claudebox.model import (
     ABSENT,
     COVER,
@@ -20,14 +21,13 @@ from claudebox.model import (
     SYMLINK,
     TMPFS,
     Finding,
-    Nix,
     Plan,
 )
 from claudebox.sandbox.argv import Data, bwrap_operations, program_words
-from claudebox.view.as_json import audit_json, dry_run_json
 from golden import Golden
 from screens.boxes import SCREENS, debian
 from shapes import HEAD, Table, either, faults, maybe
+from shown import audit_json, dry_run_json
 
 PLACE = {"path": str, "reason": str}
 AUDIT = {
@@ -57,8 +57,11 @@ AUDIT = {
     },
     "nix": maybe({"mode": str, "rule": str, "holes": [str]}),
     "outside": {"variables": int, "places": [PLACE]},
-    "?review": {"land": str, "rule": str, "layers": [str], "direct": [str]},
-    "?broker": {"credential": str, "limits": Table(int), "journal": str},
+    "review": maybe({"land": str, "rule": str, "layers": [str], "direct": [str]}),
+    "broker": maybe({"credential": str, "limits": Table(int), "journal": str}),
+    "login": maybe({"file": maybe(str)}),
+    "limits": maybe({"memory": int, "pids": int, "cpu": int}),
+    "cache": maybe({"directory": str, "over": [str]}),
     "guard": {
         "read_only": [PLACE],
         "lands_later": [PLACE],
@@ -117,7 +120,7 @@ def test_audit_tells_all_that_the_plan_holds(plan: Plan) -> None:
         for variable in plan.environment
     ]
     assert [(package["reference"], *package["paths"]) for package in told["packages"]] == [
-        (package.reference, *package.paths) for package in plan.packages
+        (package.reference, *package.paths) for package in packages_of(plan)
     ]
     assert [(place["path"], place["reason"]) for place in told["outside"]["places"]] == [
         (place.path, place.reason) for place in plan.outside.places

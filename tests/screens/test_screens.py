@@ -8,23 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from claudebox import asking, cli, start
-from claudebox.agreement import find_news
+from claudebox import cli, consent, start
+from claudebox.consent import find_news
 from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import SETTINGS
 from claudebox.model import Finding, Plan
+from claudebox.output.audit import news_text
+from claudebox.output.help import whole_help
 from claudebox.text import WIDTH, Style, escape, width
-from claudebox.view.as_json import audit_json, dry_run_json
-from claudebox.view.audit import audit, news_text
-from claudebox.view.first_screen import first_screen
-from claudebox.view.help import whole_help
-from claudebox.view.sandbox import sandbox_md
-from claudebox.view.shell import shell_command
 from golden import Golden, difference
 from hosts.machine import Machine
 from saying import parse
 from screens.boxes import SCREENS, TOKEN, debian, flagged
+from shown import audit, audit_json, dry_run_json, first_screen, sandbox_md, shell_command
 
 PLAIN = Style(False)
 SMALL_SCREEN = 24  # lines, one of which is the question
@@ -153,8 +150,8 @@ def test_question_comes_below_the_first_screen(
         sys.stderr.write(asked + "y\n")
         return "y"
 
-    monkeypatch.setattr(asking, "ask", answer)
-    monkeypatch.setattr(asking, "is_first_use", lambda _: False)
+    monkeypatch.setattr(consent, "ask", answer)
+    monkeypatch.setattr(consent, "is_first_use", lambda _: False)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("NO_COLOR", "1")
     start.confirm(Machine(tmp_path).host(), plan, parse([]))
@@ -249,7 +246,7 @@ def test_help_is_exactly_this(golden: Golden, capfd: pytest.CaptureFixture[str],
 
 
 def test_whole_help_has_every_option() -> None:
-    rows = [line.split()[:2] for line in whole_help().splitlines() if line.startswith("  -")]
+    rows = [line.split()[:2] for line in whole_help(SETTINGS).splitlines() if line.startswith("  -")]
     shown = {word.rstrip(",") for row in rows for word in row if word.startswith("-")}
     assert shown == set(SETTINGS.by_option)
 

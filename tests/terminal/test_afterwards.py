@@ -16,7 +16,8 @@ pytestmark = pytest.mark.req("SAND-15")
 WITH_A_DEED = """
 import os, sys
 sys.path.insert(0, sys.argv.pop(1))
-from claudebox import cli, terminal
+from claudebox import cli
+from claudebox.output import terminal
 from claudebox.overlay import report as act
 from claudebox.errors import Problem
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox.errors import for_account, quote
-from claudebox.terminal import no_such_number, numbers_in
+from claudebox.output.terminal import no_such_number, numbers_in
 from claudebox.text import WIDTH, Style, cut, escape, fill, style_for, table_row, width
 
 QUICK = settings(deadline=None, max_examples=100)

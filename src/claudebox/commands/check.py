@@ -12,6 +12,8 @@ from claudebox.features.table import FEATURES, SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.programs import choose_bwrap
 from claudebox.host.system import find_distribution
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import output_style, show
 from claudebox.process.trial import (
     FAIL,
     NOTE,
@@ -26,9 +28,7 @@ from claudebox.settings.table import BWRAP_PATH, CLAUDE_PATH
 from claudebox.settings.words import Request
 from claudebox.state import State, check_state
 from claudebox.state.reach import reach_of
-from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
-from claudebox.view.as_json import dump
 
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24

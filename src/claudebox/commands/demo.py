@@ -13,11 +13,11 @@ from claudebox.errors import Problem
 from claudebox.host import read_host
 from claudebox.host.programs import trusted_path, trusted_program
 from claudebox.host.system import install_command
+from claudebox.output.terminal import output_style, show
 from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings.words import Request
 from claudebox.state.reach import reach_of
-from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, DIM, GREEN, RED, escape
 
 TITLE = 30

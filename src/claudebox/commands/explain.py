@@ -40,13 +40,7 @@ from claudebox.model import (
     SecretPlace,
 )
 from claudebox.mounts import PIN, find_appearances, find_holder
-from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
-from claudebox.record import Record
-from claudebox.settings import MountWish, Settings
-from claudebox.settings.types import LAST_PORT, is_variable_name
-from claudebox.state.reach import reach_of
-from claudebox.text import some
-from claudebox.view.explanation import (
+from claudebox.output.explanation import (
     Answer,
     Because,
     Change,
@@ -56,6 +50,12 @@ from claudebox.view.explanation import (
     undo,
     with_reason,
 )
+from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
+from claudebox.record import Record
+from claudebox.settings import MountWish, Settings
+from claudebox.settings.types import LAST_PORT, is_variable_name
+from claudebox.state.reach import reach_of
+from claudebox.text import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

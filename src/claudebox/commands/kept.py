@@ -21,6 +21,8 @@ from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
 from claudebox.host.git.directory import has_refs
 from claudebox.host.tree import Tree
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import output_style, says_yes, show
 from claudebox.overlay.bundle import REFS
 from claudebox.overlay.store import Layer, list_layers
 from claudebox.record import Record
@@ -28,9 +30,7 @@ from claudebox.settings.table import COLLECT, DROP_CACHE, DROP_CACHES
 from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.state.reach import own_instance
-from claudebox.terminal import output_style, says_yes, show
 from claudebox.text import Style, beside, bytes_text, counted, escape
-from claudebox.view.as_json import dump
 
 DAY = 24 * 3600
 MOMENT = "%Y-%m-%dT%H:%M:%SZ"

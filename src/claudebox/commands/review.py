@@ -13,6 +13,8 @@ from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.git import find_repository
 from claudebox.model import RW, Launch, Mount, Origin, Plan, Step
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import ask, can_ask, output_style, page, say, says_yes, show
 from claudebox.overlay import store
 from claudebox.overlay.bundle import BUNDLE, HEAD, KNOWN
 from claudebox.overlay.landing import read_journal, recover
@@ -28,9 +30,7 @@ from claudebox.settings.gather import gather
 from claudebox.settings.table import ASK, AUTH, ENV, HOST_PORTS, MOUNTS, NETWORK, NO_NETWORK, NONE, ON, PUBLISH, REVIEW
 from claudebox.settings.words import Request
 from claudebox.state import find_state
-from claudebox.terminal import ask, can_ask, output_style, page, say, says_yes, show
 from claudebox.text import escape
-from claudebox.view.as_json import dump
 
 OUT = "/run/claudebox-out"  # the directory in the box where the bundle is made
 PACKS = Origin.of_option("--review", "commits on their way to this host")

@@ -11,12 +11,12 @@ from claudebox.errors import FAILED, Problem
 from claudebox.files import prepare, remove_path
 from claudebox.host import read_host
 from claudebox.model import Preparation
+from claudebox.output.terminal import can_ask, errors_style, nobody_to_ask, say, says_yes
 from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings.table import ALLOWLIST, BROKER, NO_NETWORK, ON
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN, State, find_state
-from claudebox.terminal import can_ask, errors_style, nobody_to_ask, say, says_yes
 from claudebox.text import BOLD, GREEN, YELLOW, Style, beside, escape, fill
 
 STRICT = "strict"

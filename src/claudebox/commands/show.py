@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from claudebox.commands.explain import explain
 from claudebox.errors import NOT_FOUND, Problem
-from claudebox.features.table import SETTINGS
+from claudebox.features.table import FEATURES, SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.model import Plan
-from claudebox.plan import make_plan
+from claudebox.output.as_json import audit_json, dry_run_json, dump
+from claudebox.output.audit import audit
+from claudebox.output.explanation import explanation_json, explanation_text
+from claudebox.output.help import short_help, whole_help
+from claudebox.output.shell import shell_command
+from claudebox.output.terminal import output_style, say, show
+from claudebox.plan import make_plan, sections_of
 from claudebox.settings import Settings
 from claudebox.settings.files import Profile, list_profiles
 from claudebox.settings.gather import gather
-from claudebox.settings.table import OFF, REVIEW
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN
-from claudebox.terminal import output_style, say, show
 from claudebox.text import Style, escape, table_row
-from claudebox.view.as_json import audit_json, dry_run_json, dump
-from claudebox.view.audit import audit
-from claudebox.view.explanation import explanation_json, explanation_text
-from claudebox.view.shell import shell_command
 
 NO_PROGRAM = ("true",)
 PLACE = 21
@@ -28,24 +28,23 @@ YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help a
 
 def show_audit(request: Request) -> int:
     _, _, plan = _plan(request)
-    show(audit_json(plan) if request.json else audit(plan, output_style()))
+    sections = sections_of(plan)
+    show(audit_json(plan, sections) if request.json else audit(plan, sections, output_style()))
     return 0
 
 
 def show_dry_run(request: Request) -> int:
     host, settings, plan = _plan(request)
-    layered: tuple[str, ...] = ()
-    if plan.review is not None and plan.review.is_whole:
-        # The command would have to write through, which is what the user does not want.
-        raise Problem(
-            f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project",
-            "to see the rest of the box: --dry-run --review off",
-        )
-    if plan.review is not None:
-        layered = tuple(sorted(plan.review.places))
-        walls = settings.having(REVIEW, settings[REVIEW].replace(text=OFF))
-        plan = make_plan(host, request, walls)
-    show(dry_run_json(plan, layered) if request.json else shell_command(plan, layered))
+    sections, less = sections_of(plan), settings
+    for feature in FEATURES:
+        less = feature.pasted(plan, less)
+    pasted = plan if less == settings else make_plan(host, request, less)
+    show(dry_run_json(pasted, sections) if request.json else shell_command(pasted, sections))
+    return 0
+
+
+def show_help(request: Request) -> int:
+    show(whole_help(SETTINGS) if request.said else short_help(SETTINGS))
     return 0
 
 

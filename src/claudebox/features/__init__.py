@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
     from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.output.explanation import Answer, Question
+    from claudebox.output.section import Section
     from claudebox.process.companion import Companion
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
     from claudebox.settings.table import Setting
-    from claudebox.view.explanation import Answer, Question
 
 
 class Feature:
@@ -42,6 +43,18 @@ class Feature:
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         """Ask a program of the host what `plan.unknown` says, for the next plan."""
         return facts
+
+    # What is shown of it.
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        """What people, programs and the agent are told of it, and what JSON says if the box has none of it."""
+        return ()
+
+    def pasted(self, plan: Plan, settings: Settings) -> Settings:
+        """The settings for a command to paste, if it can only have less than what claudebox itself would start.
+
+        Raises a Problem if it cannot have anything like it."""
+        return settings
 
     # What it says when no box is started.
 

@@ -8,15 +8,16 @@ from claudebox.features import Feature
 from claudebox.host import account_name
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
-from claudebox.model import COVER, LAYER, RW, Allowlist, Finding, Mount, Nix, Origin, Plan, Preparation
+from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.settings import PROJECT_FILE
-from claudebox.state import Cache
 from claudebox.state.memory import path_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
+
+    from claudebox.state import Instance
 
 PROJECT = Origin.of_rule("project", "what the agent works on")
 REVIEWED = Origin.of_rule("project", "what the agent works on; the host has it when you land it")
@@ -55,7 +56,7 @@ class Reach(Feature):
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
         wished = [wish.source for wish in draft.wished if wish.kind == RW]
         is_bare = facts.install is None and not facts.starts_agent and plan.review is None
-        if facts.state is None or (is_bare and _keeps_nothing(facts, plan, wished)):
+        if facts.state is None or (is_bare and _keeps_nothing(facts, facts.state, plan, wished)):
             return plan
         state = facts.state
         git = filter(None, (facts.repository.outside,))
@@ -119,17 +120,14 @@ def _unseen(facts: Facts) -> list[Finding]:
     return findings
 
 
-def _keeps_nothing(facts: Facts, plan: Plan, wished: list[str]) -> bool:
+def _keeps_nothing(facts: Facts, state: Instance, plan: Plan, wished: list[str]) -> bool:
     """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them.
 
     What a box can write beyond its project is noted all the same: settings that are written later may name it.
     """
-    nix = plan.get(Nix)
-    has_store = nix is not None and bool(nix.directory)
+    paths = (*(mount.source for mount in plan.mounts), *(one.path for one in plan.preparations))
     return (
-        not has_store
-        and plan.get(Allowlist) is None
-        and plan.get(Cache) is None
+        not any(is_inside(path, state.directory) for path in paths)
         and not (wished and facts.tree.is_writable(facts.home))
         and facts.tree.lstat(facts.claude.all_projects.directory) is None
     )

@@ -14,7 +14,7 @@ from claudebox.host import Host, pinned
 from claudebox.host.secrets import refuse_readable
 from claudebox.host.system import NIX_STORE, install_command
 from claudebox.host.tree import Tree
-from claudebox.model import RO, SYMLINK, Mount, Origin, SecretPlace
+from claudebox.model import ANY_VERSION, RO, SYMLINK, Mount, Origin, SecretPlace
 from claudebox.paths import is_inside, normalize
 from claudebox.record import Record
 
@@ -268,7 +268,7 @@ def install_mounts(install: ClaudeInstall, path: str, project: str, rule: str) -
     if install.interpreter in install.files:
         links[posixpath.join(posixpath.dirname(path), posixpath.basename(install.interpreter))] = install.interpreter
     return [
-        *(Mount(RO, file, origin, source=file) for file in shown),
+        *(Mount(RO, file, origin, source=file, consent=ANY_VERSION) for file in shown),
         *(Mount(SYMLINK, name, origin, source=real) for name, real in links.items() if name != real),
     ]
 
@@ -336,3 +336,9 @@ def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
 def another(name: str) -> str:
     """The hint that says how to use another program."""
     return f'name another one: CLAUDEBOX_{name.upper()}=PATH\n      or {name} = "PATH" in config.toml'
+
+
+def called_pasta(path: str) -> str:
+    """The path under which it acts as pasta: pasta and passt are one program, which looks at its own name."""
+    directory, _, name = path.rpartition("/")
+    return path if name.startswith("pasta") else f"{directory}/pasta"

@@ -15,10 +15,10 @@ import os
 
 from claudebox import files
 from claudebox.model import Guarded, Plan, Trace
+from claudebox.output.terminal import ask, say, show
 from claudebox.paths import is_inside
 from claudebox.record import Record
 from claudebox.state import Instance
-from claudebox.terminal import ask, say, show
 from claudebox.text import escape
 
 TYPE_CHECKING = False

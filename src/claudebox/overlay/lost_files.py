@@ -12,8 +12,8 @@ import time
 
 from claudebox import files
 from claudebox.model import FILE, Launch, Mount
+from claudebox.output.terminal import say
 from claudebox.paths import is_below, parents
-from claudebox.terminal import say
 from claudebox.text import cut, escape, fill
 
 TYPE_CHECKING = False

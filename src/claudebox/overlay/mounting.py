@@ -12,13 +12,13 @@ from claudebox.host.git import find_repository
 from claudebox.host.git.directory import read_head, read_refs
 from claudebox.host.tree import Tree
 from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Launch, Mount, Plan, Review
+from claudebox.output.terminal import say
 from claudebox.overlay import changes, store
 from claudebox.overlay.changes import Baseline, kind_seen
 from claudebox.overlay.kept import can_change_claudebox, is_alone
 from claudebox.overlay.store import Layer
 from claudebox.process.companion import Companion
 from claudebox.process.isolation import layer_label
-from claudebox.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

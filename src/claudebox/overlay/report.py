@@ -15,11 +15,11 @@ from claudebox.host.git.directory import read_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import MASK, Launch, Plan, Trace
+from claudebox.output.terminal import ask, choose, errors_style, no_such_number, numbers_in, say
 from claudebox.overlay import kept
 from claudebox.overlay.comparison import Comparison, Leftover, Picture, take_picture
 from claudebox.overlay.git import DETOUR
 from claudebox.paths import is_below
-from claudebox.terminal import ask, choose, errors_style, no_such_number, numbers_in, say
 from claudebox.text import escape
 
 TYPE_CHECKING = False

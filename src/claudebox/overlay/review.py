@@ -12,6 +12,7 @@ from claudebox.host.git.directory import read_refs
 from claudebox.host.programs import trusted_program
 from claudebox.host.tree import Tree
 from claudebox.model import Plan, Review
+from claudebox.output.terminal import KEEP, ask, choose, errors_style, no_such_number, numbers_in, page, say
 from claudebox.overlay import bundle, store
 from claudebox.overlay.changes import DOT_GIT, NEVER_KIND, Change
 from claudebox.overlay.history import Carried, find_carried, find_checkout
@@ -24,7 +25,6 @@ from claudebox.overlay.store import Layer
 from claudebox.paths import parents
 from claudebox.settings.table import ALL, ASK, SAFE
 from claudebox.state.reach import reach_of
-from claudebox.terminal import KEEP, ask, choose, errors_style, no_such_number, numbers_in, page, say
 from claudebox.text import escape
 
 TYPE_CHECKING = False

@@ -14,7 +14,6 @@ from claudebox.model import (
     SYMLINK,
     TMPFS,
     WRITABLE,
-    Allowlist,
     Launch,
     Mount,
     Plan,
@@ -41,7 +40,7 @@ def bwrap_operations(plan: Plan, launch: Launch | None = None) -> list[Operation
     """
     mounts, environment = (plan.mounts, plan.environment) if launch is None else (launch.mounts, launch.environment)
     return [
-        *_isolation(plan, is_launch=launch is not None),
+        *_isolation(plan, makes_network=launch is not None and launch.makes_network),
         ("--seccomp", Data(plan.kernel.seccomp, SECCOMP)),
         *(operation for mount in mounts for operation in _mount(mount)),
         ("--remount-ro", "/"),
@@ -57,13 +56,7 @@ def program_words(plan: Plan) -> tuple[str, ...]:
     return ("--", *plan.wrapper, *plan.program.argv)
 
 
-def called_pasta(path: str) -> str:
-    """The path under which it acts as pasta: pasta and passt are one program, which looks at its own name."""
-    directory, _, name = path.rpartition("/")
-    return path if name.startswith("pasta") else f"{directory}/pasta"
-
-
-def _isolation(plan: Plan, *, is_launch: bool) -> list[Operation]:
+def _isolation(plan: Plan, *, makes_network: bool) -> list[Operation]:
     # The user namespace and --cap-drop are for root, who otherwise keeps every capability and can unmount the masks.
     return [
         ("--unshare-user", "--uid", str(plan.person.uid), "--gid", str(plan.person.gid)),
@@ -72,11 +65,7 @@ def _isolation(plan: Plan, *, is_launch: bool) -> list[Operation]:
         ("--cap-drop", "ALL"),
         ("--die-with-parent",),
         # With an uplink, or a list, bwrap already starts in the box's own network.
-        *(
-            []
-            if plan.network.is_hosts or plan.network.uplink or (is_launch and plan.get(Allowlist))
-            else [("--unshare-net",)]
-        ),
+        *([] if plan.network.is_hosts or plan.network.uplink or makes_network else [("--unshare-net",)]),
         # In a user namespace of its own, a program has all capabilities, and so reaches far more of the kernel.
         *([("--disable-userns",)] if plan.kernel.disable_userns else []),
     ]

@@ -10,7 +10,7 @@ import os
 
 from claudebox.errors import CANNOT_EXECUTE, Problem
 from claudebox.files import c_call, prepare
-from claudebox.model import Launch, Plan, Preparation, Step
+from claudebox.model import Launch, Step
 from claudebox.process import signal
 from claudebox.process.companion import die_with_parent, has_ended
 from claudebox.process.isolation import (
@@ -43,7 +43,7 @@ def launch(launch: Launch) -> NoReturn:
     if not plan.network.is_hosts:
         refuse_internet_sockets()
     seal_standard_input()
-    prepare(_with_sandbox_md(plan))
+    prepare(plan.preparations)
     # What runs beside the box comes first: the limits of the box must not count it, or the box could get it killed.
     companions = [feature.beside(launch) for feature in launch.acts(Step.BESIDE)]
     for feature in launch.acts(Step.BEFORE):
@@ -74,19 +74,6 @@ def launch(launch: Launch) -> NoReturn:
     for feature, ends in inside:
         feature.inside(launch, *ends)
     become_bwrap(launch, options, descriptors)
-
-
-def _with_sandbox_md(plan: Plan) -> tuple[Preparation, ...]:
-    """What has to be written, with the text of SANDBOX.md, which is a view of the finished plan."""
-    if all(preparation.kind != Preparation.SANDBOX for preparation in plan.preparations):
-        return plan.preparations
-    from claudebox.view.sandbox import sandbox_md
-
-    text = sandbox_md(plan).encode(errors="replace")
-    return tuple(
-        one.replace(kind=Preparation.FILE, content=text) if one.kind == Preparation.SANDBOX else one
-        for one in plan.preparations
-    )
 
 
 LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249 bytes, and a path may be longer

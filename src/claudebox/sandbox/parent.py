@@ -11,7 +11,6 @@ import os
 import select
 
 from claudebox.errors import Problem
-from claudebox.features.limits import Limits
 from claudebox.model import Launch, Step
 from claudebox.process import signal
 from claudebox.process.companion import Companion, forget_arguments, hear
@@ -280,8 +279,7 @@ class Attendant:
     def _say_what_ended_it(self, launch: Launch) -> None:
         """Say so if a signal came from elsewhere: a full-screen program that is gone has told nobody why."""
         if not self.ended_by and self.problem is None:
-            limits = launch.plan.get(Limits)
-            _tell(describe_end(self.status, limits is not None and bool(limits.memory)))
+            _tell(describe_end(self.status, launch.limits_memory))
 
     def _do_all(self, deeds: list[Deed], *, may_ask: bool) -> None:
         """Do each of them, whether or not another one fails or is interrupted: an agent could see to that."""

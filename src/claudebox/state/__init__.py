@@ -120,15 +120,6 @@ class Instance(Record):
         return f"{self.directory}/{WRITABLE}{instance_name(path)}"
 
 
-class Cache(Record):
-    """What package managers download, kept for the project."""
-
-    directory: str  # the box has it writable
-    over_host: str = ""  # the same, if the host's own caches lie underneath
-    layers: str = ""  # where the kernel keeps what the box changes in them
-    lower: tuple[tuple[str, str], ...] = ()  # each cache of the host, and where it appears below `over_host`
-
-
 SHOWN = State("~")  # the same paths as people write them
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.output.terminal import users_program
 from claudebox.overlay.changes import MOST_SHOWN
 from claudebox.overlay.screen import diff_lines, listing, summary, unified
-from claudebox.terminal import users_program
 from claudebox.text import Style, width
 from unit.overlay.world import World, make_world, wait_for_the_clock
 

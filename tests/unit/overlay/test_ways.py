@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.agreement import News, agreement, find_news
+from claudebox.consent import News, agreement, find_news
 from claudebox.host.tree import Tree
 from claudebox.host.walk import find_links
 from claudebox.model import Plan
 from claudebox.overlay import ways
 from claudebox.overlay.ways import find_ways
 from claudebox.text import Style
-from claudebox.view.audit import audit
 from hosts.machine import EVERYONE, TREES, Machine
+from shown import audit
 
 pytestmark = pytest.mark.req("REACH-01", "UX-02", "INST-02")
 

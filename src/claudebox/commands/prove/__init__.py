@@ -19,12 +19,14 @@ from claudebox.commands.prove.canaries import GROUPS, KERNEL, TERMINAL, Canaries
 from claudebox.commands.prove.canaries import NIX as DAEMONS
 from claudebox.errors import Problem
 from claudebox.features.kernel import USERNS
-from claudebox.features.nix import NIX
+from claudebox.features.nix import NIX, Nix
 from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
-from claudebox.model import FROM_HOST, Nix, Plan
+from claudebox.model import FROM_HOST, Plan
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import output_style, show
 from claudebox.overlay.table import GuardRow, held_rows
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
@@ -34,9 +36,7 @@ from claudebox.settings import Settings
 from claudebox.settings.gather import gather
 from claudebox.settings.table import FULL, OFF, ON, REVIEW
 from claudebox.settings.words import Request
-from claudebox.terminal import output_style, show
 from claudebox.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
-from claudebox.view.as_json import dump
 
 AGAINST = "against"
 WITHOUT_LAYER = ", without the layer over the project"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
+from claudebox.model import Plan
 from claudebox.settings.table import CLAUDE, PROGRAM
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
+
+RULE = "agent"
 
 
 class Agents(Feature):
@@ -15,3 +22,11 @@ class Agents(Feature):
         from claudebox.features.agents import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import READ_ONLY, WRITABLE, Section
+
+        if not any(mount.origin.is_rule(RULE) for mount in plan.mounts):
+            return ()
+        name = plan.program.title
+        return (Section(adds=((WRITABLE, f"{name}'s state"), (READ_ONLY, name))),)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.agents import RULE
 from claudebox.host.programs import ClaudeInstall, check_files, choose_agent, install_mounts, npm_install
 from claudebox.model import RO, RW, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.record import Record
 from claudebox.settings.table import AUTH, BROKER, ENV, PROGRAM
 
-RULE = "agent"
 STATE = Origin.of_rule(RULE, "conversations, settings and login of this project")
 AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
 KEY = Origin.of_rule(RULE, "its key, passed on if the host has it")

@@ -13,10 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.output.explanation import Answer, Question
+    from claudebox.output.section import Section
     from claudebox.process.companion import Companion
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
-    from claudebox.view.explanation import Answer, Question
 
 
 ALLOW = Setting(
@@ -49,7 +50,12 @@ class AllowlistFeature(Feature):
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
         from claudebox.features.allowlist import rules
 
-        return rules.complete(plan)
+        return rules.complete(facts, plan)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.features.allowlist import rules
+
+        return rules.show(plan)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.allowlist import diagnosis

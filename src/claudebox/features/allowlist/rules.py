@@ -1,10 +1,4 @@
-"""The list of `--network allowlist`: how its rows are written, what they mean for a name and a port, and its groups.
-
-A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
-that no two names look alike: others are written as they are in DNS (xn--…).
-
-At the end: what a box on this tier gets.
-"""
+"""The list of `--network allowlist`: how its rows are written, its groups, and what a box with a list gets."""
 
 from __future__ import annotations
 
@@ -13,25 +7,30 @@ from claudebox.facts import Contribution, Facts
 from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK
 from claudebox.host.programs import choose_uplink
 from claudebox.host.variables import BASE_URL, is_loopback, read_address
-from claudebox.model import FILE, Allowed, Allowlist, Broker, Finding, Mount, Origin, Plan, Step
+from claudebox.model import FILE, Allowed, Allowlist, Finding, Grant, Mount, Origin, Plan, Preparation, Step
+from claudebox.output.section import Section
+from claudebox.servers.allowlist import (
+    BELOW,
+    DNS_PORT,
+    WEB,
+    HostList,
+    is_address,
+    is_name,
+    private_range,
+    with_port,
+)
 from claudebox.settings import Word
 from claudebox.settings.table import ALLOWLIST as CHOSEN
-from claudebox.settings.table import NETWORK, NFT_PATH, OFF
+from claudebox.settings.table import AUTH, BROKER, FULL, INET, NETWORK, NFT_PATH, OFF
 from claudebox.settings.types import LAST_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-WEB = (80, 443)  # what a bare name means
 SSH = 22
-DNS = 53
 EVERY_PORT = "*"
-BELOW = "*."
 GROUP = "@"
-LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
-LONGEST_NAME = 253
-LONGEST_LABEL = 63
 USAGE = "HOST, HOST:PORT, HOST:*, *.HOST, an address, or a group such as @npm"
 
 # Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
@@ -115,18 +114,6 @@ GROUPS = {group: [(host, why) for one, host, why in _ROWS if one == group] for g
 FORGES = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "git.sr.ht")
 
 
-def is_label(text: str) -> bool:
-    """Whether this can be a part of a name. No dash comes first: a name may become a word of a command line."""
-    return 0 < len(text) <= LONGEST_LABEL and not text.startswith("-") and LETTERS.issuperset(text)
-
-
-def is_name(text: str) -> bool:
-    """Whether this is the name of a host of the internet, in lower case. An address, whose last part is a number, is
-    none, and neither is a single word, which would be a host of the LAN."""
-    labels = text.split(".")
-    return len(text) <= LONGEST_NAME and len(labels) > 1 and all(map(is_label, labels)) and not labels[-1].isdigit()
-
-
 def usual_ports(host: str) -> tuple[int, ...]:
     """What a host means if no port is named."""
     return (SSH, *WEB) if host in FORGES else WEB
@@ -193,7 +180,7 @@ def _ports(text: str, word: Word) -> tuple[int, ...]:
         return ()
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT)) and 0 < int(text) <= LAST_PORT):
         raise _no_host(word, f"a port is a number from 1 to {LAST_PORT}, or * for all of them")
-    if int(text) == DNS:
+    if int(text) == DNS_PORT:
         raise _no_host(word, "port 53 is the box's own name server, whatever its address")
     return (int(text),)
 
@@ -202,52 +189,16 @@ def _no_host(word: Word, hint: str = USAGE) -> Problem:
     return Problem(f"{word.origin.shown}: `{word.text}` is not a host for the list", hint)
 
 
-def is_address(host: str) -> bool:
-    return ":" in host or host.rpartition(".")[2].isdigit()
+def _grant(row: Allowed) -> Grant:
+    ports = ",".join(map(str, row.ports)) or "every"
+    lines = (("allow", row.host, "port", ports), ("network", INET), ("network", FULL))
+    return Grant(lines, row.group or row.origin.shown, (host_text(row),), widens=True)
 
 
-def private_range(host: str, near: tuple[str, ...]) -> tuple[str, str] | None:
-    """The range in which an address is that is not on the internet, and why that is none of it."""
-    if not is_address(host):
-        return None
-    from ipaddress import ip_address
-
-    from claudebox.host.network import rejected_range
-
-    return rejected_range(ip_address(host), near)
-
-
-def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
-    """Whether `--allow` would take this host."""
-    return (is_address(host) or is_name(host)) and private_range(host, near) is None
-
-
-class HostList:
-    """The list, made for looking up hosts in it."""
-
-    def __init__(self, allowed: Iterable[Allowed] = ()) -> None:
-        self.rows: dict[str, list[Allowed]] = {}
-        for row in allowed:
-            self.allow(row)
-
-    def allow(self, row: Allowed) -> None:
-        self.rows.setdefault(row.host, []).append(row)
-
-    def rows_for(self, host: str) -> list[Allowed]:
-        """The rows that mean this name or address."""
-        labels = [] if is_address(host) else host.split(".")
-        above = (BELOW + ".".join(labels[place:]) for place in range(1, len(labels)))
-        return [row for key in (host, *above) for row in self.rows.get(key, ())]
-
-    def knows(self, host: str) -> bool:
-        return bool(self.rows_for(host))
-
-    def permits(self, host: str, port: int) -> bool:
-        return any(not row.ports or port in row.ports for row in self.rows_for(host))
-
-
-def with_port(host: str, port: int | str) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+def host_text(row: Allowed) -> str:
+    """The host, and its ports if they are not those of the web."""
+    host = f"[{row.host}]" if ":" in row.host else row.host
+    return host if row.ports == WEB else f"{host}:{','.join(map(str, row.ports)) or EVERY_PORT}"
 
 
 def as_option(host: str, port: int) -> str:
@@ -284,9 +235,12 @@ def decide(facts: Facts) -> Contribution:
                 "for a port of this host: --host-port PORT\n      for the LAN: --network full",
             )
     journal = facts.state.network_journal if facts.state is not None else ""
+    directory = (Preparation(Preparation.DIRECTORY, facts.state.directory),) if facts.state is not None else ()
     return Contribution(
+        preparations=directory,
         mounts=(Mount(FILE, "/etc/resolv.conf", BY_RULE, content=RESOLV_CONF.encode(), mode=0o444),),
         steps=tuple(Step(moment, ALLOWLIST) for moment in (Step.BESIDE, Step.INSIDE, Step.AFTER)),
+        grants=tuple(map(_grant, allowed)),
         records=(Allowlist(allowed, nft, near, journal, _notifier(facts)),),
     )
 
@@ -305,16 +259,61 @@ def _notifier(facts: Facts) -> str:
     return program
 
 
-def complete(plan: Plan) -> Plan:
+def complete(facts: Facts, plan: Plan) -> Plan:
     """Say what will not work."""
     allowlist = plan.get(Allowlist)
     allowed, text = allowlist.allowed if allowlist is not None else (), ""
     own_api = next((variable.value for variable in plan.environment if variable.name == BASE_URL), "")
     host, port = (read_address(own_api) or ("https", API, ""))[1:]
-    needs_api = plan.program.title == "claude" and plan.get(Broker) is None and not (own_api and is_loopback(host))
+    asks_itself = plan.program.title == "claude" and facts.settings[AUTH].text != BROKER
+    needs_api = asks_itself and not (own_api and is_loopback(host))
     if not allowed:
         text = "the list is empty, so the box reaches nothing; --network-log --suggest says afterwards what it needed"
     elif needs_api and not HostList(allowed).permits(host, int(port or HTTPS)):
         way = f"{host}{':' if port else ''}{port}" if own_api else "@claude"
         text = f"claude does not reach its API: --allow {way}"
     return plan.replace(findings=(*plan.findings, Finding(Finding.NOTE, "--network allowlist", text))) if text else plan
+
+
+NOT_PASTED = """\
+--network allowlist: only claudebox starts the process that knows the list. After pasting, the box reaches nothing.
+In a launch, these rules lead its connections to that process (PORT is chosen then), in a network without a way out:
+{}
+The list:
+{}
+"""
+TOLD = """
+You reach these hosts, with every program that uses TCP, and nothing else:
+
+{}
+Other names do not resolve ("Could not resolve host", NXDOMAIN). Other ports and addresses are refused with a reason:
+HTTP 403 with a sentence, the TLS alert "access denied" ("unrecognized name" if the server name in TLS is another one),
+a sentence from ssh, else a reset. UDP does not leave the box. Proxies, other resolvers and retrying will not help. If
+the task needs a host, name it and ask the user for `--allow HOST` or `--allow HOST:PORT`.
+"""
+
+
+def show(plan: Plan) -> tuple[Section, ...]:
+    from claudebox.output.section import NETWORK, Row, Section, by_label, fields
+
+    allowlist = plan.get(Allowlist)
+    if allowlist is None:
+        return (Section(key="network", value={"allowed": []}),)
+    from claudebox.features.allowlist.act import ruleset
+
+    allowed = allowlist.allowed
+    by_ports = by_label((", ".join(map(str, row.ports)), (f"`{row.host}`",)) for row in allowed)
+    lines = [f"- {', '.join(hosts)}: {f'port {ports}' if ports else 'every port'}" for ports, hosts in by_ports]
+    rules = "\n".join(f"  {line}" for line in ruleset("PORT").expandtabs(4).splitlines())
+    listed = "\n".join(f"  {as_text(row)}" for row in allowed) or "  (nothing)"
+    return (
+        Section(
+            title=NETWORK,
+            lines=by_label((grant.label, grant.words) for grant in map(_grant, allowed)),
+            rows=(Row("hosts", tuple(map(host_text, allowed))),),
+            key="network",
+            value={"allowed": [fields(row, "host", "ports", "group", "reason", "rule") for row in allowed]},
+            told=((NETWORK, TOLD.format("\n".join(lines or ["- none"]) + "\n")),),
+            comment=NOT_PASTED.format(rules, listed),
+        ),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch
+from claudebox.model import Broker, Launch, Plan
 from claudebox.settings.table import AUTH, REACH, Setting
 from claudebox.settings.table import BROKER as CHOSEN
 from claudebox.settings.types import Limit, List
@@ -12,6 +12,7 @@ from claudebox.settings.types import Limit, List
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.model import Deed
+    from claudebox.output.section import Section
     from claudebox.process.companion import Companion
 
 
@@ -33,6 +34,16 @@ class BrokerFeature(Feature):
         from claudebox.features.broker import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        broker = plan.get(Broker)
+        if broker is None:
+            return (Section(key="broker"),)
+        from claudebox.features.broker import decide
+
+        return (decide.section(broker, plan.person.home),)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.broker import act

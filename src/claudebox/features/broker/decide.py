@@ -15,14 +15,17 @@ from claudebox.host.variables import (
     SHORTEST_SECRET,
     is_loopback,
     read_address,
+    shown_way,
     split_port,
 )
-from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Mount, Origin, Proxy, Step
-from claudebox.paths import absolute
+from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Grant, Mount, Origin, Proxy, Step
+from claudebox.output.section import Section
+from claudebox.paths import absolute, shorten_home
 from claudebox.settings import Amount, EnvWish, Settings
 from claudebox.settings.table import ENV, FULL, HOST_PORTS, NETWORK, PUBLISH
 from claudebox.state import LOGIN_FILE
 from claudebox.state.reach import host_certificates
+from claudebox.text import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +68,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         kept_out=tuple(kept_out(broker, facts.host, facts.settings[ENV]).items()),
         findings=tuple(upstream_findings(facts, broker)),
         steps=(Step(Step.BESIDE, BROKER), Step(Step.MADE, BROKER)),
+        grants=(_grant(broker, facts.home),),
         records=(broker,),
     )
 
@@ -115,10 +119,6 @@ def _check_credential(facts: Facts, variable: str, file: str) -> None:
         )
     elif not _login(facts.tree, file).get("accessToken"):
         raise Problem(f"{file} holds no login", log_in)
-
-
-def no_trust(reason: str) -> Problem:
-    return Problem(f"the broker cannot read the certificates that this host trusts: {reason}", OTHERWISE)
 
 
 def _find_port(settings: Settings) -> int:
@@ -321,3 +321,37 @@ def _hide_old_login(home: ClaudeHome, tree: Tree) -> list[Mount]:
     old = home.instance.own_login
     is_there = tree.lstat(old) is not None and not tree.is_link(old)
     return [Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False)] if is_there else []
+
+
+NOT_PASTED = "--auth broker: only claudebox starts the broker. After pasting, nobody answers at its port."
+TOLD = """
+You talk to the Claude API through a process on the user's machine. The login is there, and no token in the box is
+good for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
+"""
+
+
+def _grant(broker: Broker, home: str) -> Grant:
+    way = ("to", shown_way(broker.url)) if broker.url else ()
+    limits = f" at most {limits_text(broker.limits)}" if broker.limits else ""
+    words = (shorten_home(broker.shown, home), *f"(the broker uses it for the box){limits}".split())
+    return Grant((("broker", broker.shown, *way),), "credential", words)
+
+
+def limits_text(limits: tuple[tuple[str, int], ...]) -> str:
+    """Limits are named in the plural."""
+    return ", ".join(counted(number, name.removesuffix("s")) for name, number in limits)
+
+
+def section(broker: Broker, home: str) -> Section:
+    from claudebox.output.section import NETWORK, OUTSIDE, Row, Section
+
+    grant, limits = _grant(broker, home), f"; at most {limits_text(broker.limits)}" if broker.limits else ""
+    return Section(
+        title=OUTSIDE,
+        lines=((grant.label, grant.words),),
+        rows=(Row("login", words=f"{shorten_home(broker.shown, home)} stays outside (broker){limits}"),),
+        key="broker",
+        value={"credential": broker.shown, "limits": dict(broker.limits), "journal": broker.journal},
+        told=((NETWORK, TOLD),),
+        comment=NOT_PASTED,
+    )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from claudebox.host import read_host
+from claudebox.output.as_json import dump
+from claudebox.output.terminal import show
 from claudebox.settings.words import Request
 from claudebox.state.journal import read_journal
 from claudebox.state.reach import own_instance
-from claudebox.terminal import show
 from claudebox.text import escape
-from claudebox.view.as_json import dump
 
 NOTHING = "No box of this project has used the broker (--auth broker).\n"
 # With the path and the model of a usual request, a line fits a terminal of 80 columns.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import RW, Launch
+from claudebox.model import RW, Launch, Plan
+from claudebox.record import Record
 from claudebox.settings.table import MOUNTS, NONE, SHOWN, Setting
 from claudebox.settings.types import Choice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.output.section import Section
     from claudebox.process.companion import Companion
 
 
@@ -21,6 +23,15 @@ CACHE = Setting(
     usage="WHERE",
     help_in_files="where what package managers download is kept: host means over this host's own, read-only",
 )
+
+
+class Cache(Record):
+    """What package managers download, kept for the project."""
+
+    directory: str  # the box has it writable
+    over_host: str = ""  # the same, if the host's own caches lie underneath
+    layers: str = ""  # where the kernel keeps what the box changes in them
+    lower: tuple[tuple[str, str], ...] = ()  # each cache of the host, and where it appears below `over_host`
 
 
 class Caches(Feature):
@@ -36,6 +47,15 @@ class Caches(Feature):
         from claudebox.features.caches import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import WRITABLE, Section
+
+        cache = plan.get(Cache)
+        if cache is None:
+            return (Section(key="cache"),)
+        value = {"directory": cache.over_host or cache.directory, "over": [path for path, _ in cache.lower]}
+        return (Section(adds=((WRITABLE, "the cache"),), key="cache", value=value),)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.caches import act

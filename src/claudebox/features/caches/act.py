@@ -11,13 +11,14 @@ import os
 
 from claudebox import files
 from claudebox.errors import Problem
+from claudebox.features.caches import Cache
 from claudebox.features.caches.decide import PLACE
 from claudebox.files import c_call
 from claudebox.model import Launch
+from claudebox.output.terminal import say
 from claudebox.process.companion import Companion
 from claudebox.record import Record
-from claudebox.state import CACHE_LOCK, Cache
-from claudebox.terminal import say
+from claudebox.state import CACHE_LOCK
 
 
 class Over(Record):

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.caches import CACHE, CACHES, HOST
+from claudebox.features.caches import CACHE, CACHES, HOST, Cache
 from claudebox.host.secrets import contained_secret
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Preparation, Step
 from claudebox.paths import is_inside, parents
-from claudebox.state import Cache, Instance
+from claudebox.state import Instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

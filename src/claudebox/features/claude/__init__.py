@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch, Plan
+from claudebox.model import RO, RW, Launch, Plan
 from claudebox.state.claude_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
     from claudebox.model import Deed
+    from claudebox.output.section import Section
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
+
+RULE = "claude"
 
 
 class Claude(Feature):
@@ -35,6 +38,13 @@ class Claude(Feature):
         from claudebox.features.claude import home
 
         return home.check(host, settings)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import READ_ONLY, WRITABLE, Section
+
+        kinds = {mount.kind for mount in plan.mounts if mount.origin.is_rule(RULE)}
+        adds = ((RW, WRITABLE, "Claude's state"), (RO, READ_ONLY, "Claude and its configuration"))
+        return (Section(adds=tuple((row, words) for kind, row, words in adds if kind in kinds)),)
 
     def after(self, launch: Launch) -> Deed:
         from claudebox.features.claude import act

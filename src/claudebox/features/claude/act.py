@@ -11,7 +11,7 @@ import stat
 
 from claudebox import files
 from claudebox.model import Launch
-from claudebox.terminal import say
+from claudebox.output.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

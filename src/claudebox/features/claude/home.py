@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
-from claudebox.features.claude import CLAUDE_CODE
+from claudebox.features.claude import CLAUDE_CODE, RULE
 from claudebox.host import Host
 from claudebox.host.programs import (
     PACKAGE,
@@ -20,10 +20,10 @@ from claudebox.host.tree import Tree
 from claudebox.host.variables import API_KEY, LEADING, shown_way
 from claudebox.model import (
     ABSENT,
+    ANY_VERSION,
     RO,
     RW,
     SYMLINK,
-    Broker,
     Directory,
     EnvVar,
     Finding,
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
 
 SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
-RULE = "claude"
 HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
 YOUR_CONFIGURATION = Origin.of_rule(RULE, "your configuration")
 YOUR_PROGRAM = Origin.of_rule(RULE, "your status line, or a hook")
@@ -132,7 +131,7 @@ def program_mounts(facts: Facts, mounts: list[Mount]) -> list[Mount]:
     lacking = [path for path in own if not any(is_inside(path, place) for place in covered)]
     found = {path: facts.trusted.find(path, is_dir=False) for path in lacking}
     return [
-        Mount(RO, path, YOUR_PROGRAM, source=real, is_dir=False)
+        Mount(RO, path, YOUR_PROGRAM, source=real, is_dir=False, consent=ANY_VERSION)
         for path, real in found.items()
         if real is not None and _is_script(facts.tree, real)
     ]
@@ -156,7 +155,7 @@ def _linked_entries(directory: str, trusted: TrustedSource) -> list[Mount]:
     # What is in the project is in the box already.
     outward = [path for path in links if not is_inside(tree.resolve(path) or "", trusted.reach.project)]
     return [
-        Mount(RO, real, YOUR_CONFIGURATION, source=real, is_dir=tree.is_dir(real))
+        Mount(RO, real, YOUR_CONFIGURATION, source=real, is_dir=tree.is_dir(real), consent=ANY_VERSION)
         for path in outward
         if (real := trusted.find(path, is_dir=tree.is_dir(path)))
     ]
@@ -286,7 +285,8 @@ def complete(facts: Facts, draft: Draft, plan: Plan) -> Plan:
         return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
 
     # Claude remembers the end of a key: with a broker not even that enters.
-    key = next((one.value for one in plan.environment if one.name == API_KEY), "") if plan.get(Broker) is None else ""
+    key = next((one.value for one in plan.environment if one.name == API_KEY), "")
+    key = "" if facts.settings[AUTH].text == BROKER else key
     preparations, left_out = seed_state(facts, key, can_run)
     notes = [Finding(Finding.NOTE, "left out", line) for line in left_out]
     return plan.replace(

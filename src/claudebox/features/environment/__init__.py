@@ -5,6 +5,7 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.variables import JUDGED, LEADING
+from claudebox.model import Plan
 from claudebox.settings.table import ENV, SHOWN, Setting
 from claudebox.settings.types import List, VariableName
 
@@ -12,7 +13,8 @@ DROP_ENV = Setting("drop_env", SHOWN, "keep a variable out", List(VariableName()
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.view.explanation import Answer, Question
+    from claudebox.output.explanation import Answer, Question
+    from claudebox.output.section import Section
 
 
 class Routes(Feature):
@@ -37,6 +39,14 @@ class Environment(Feature):
         from claudebox.features.environment import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        users = [one for one in plan.environment if not one.is_ours and not one.origin.is_rule("certificates")]
+        names = ", ".join(f"`{variable.name}`" for variable in users) or "none"
+        text = f"Of the user's variables you have: {names}. All others stayed outside.\n"
+        return (Section(told=(("Environment", text),)),)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.environment import diagnosis

@@ -7,9 +7,9 @@ from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES,
 from claudebox.host import Host
 from claudebox.host.secrets import looks_secret
 from claudebox.host.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
-from claudebox.model import Broker, EnvVar, Finding, Origin
-from claudebox.settings.table import ENV
-from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
+from claudebox.model import EnvVar, Finding, Origin
+from claudebox.output.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
+from claudebox.settings.table import AUTH, BROKER, ENV
 
 LONGEST_VALUE = 200
 SETTABLE = ("PATH", "SHELL")
@@ -30,7 +30,7 @@ def explain(question: Question) -> list[Answer]:
     if variable is not None:
         ways, because = list(dict.fromkeys(_ways_out(variable, undone))), [*_entering(variable, host), *notes]
         return [Answer(Answer.VARIABLE, name, Answer.IN, "in the box", because, ways)]
-    if name in dict(plan.kept_out) and plan.get(Broker) is not None:
+    if name in dict(plan.kept_out) and settings[AUTH].text == BROKER:
         because = [Because("--auth broker keeps credentials, and the way to them, outside")]
         ways = [Change("lets it in", ("--auth", "passthrough"))]
     elif drops := [drop.origin for drop in settings[DROP_ENV] if drop.text == name]:

@@ -26,9 +26,9 @@ from claudebox.model import (
     SecretPlace,
     Step,
 )
+from claudebox.output.terminal import say
 from claudebox.record import Record
 from claudebox.settings.table import WRITABLE
-from claudebox.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

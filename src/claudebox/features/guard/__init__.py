@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Guard, Launch, Step
+from claudebox.model import Guard, Launch, Plan, Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.model import Deed
+    from claudebox.output.section import Section
 
 
 class Guarding(Feature):
@@ -18,6 +19,11 @@ class Guarding(Feature):
         from claudebox.features.guard import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.features.guard import decide
+
+        return decide.show(plan)
 
 
 class Report(Feature):

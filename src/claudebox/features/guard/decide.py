@@ -17,18 +17,20 @@ from claudebox.host.git.directory import FORGED
 from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry, list_directory
-from claudebox.model import MOST_LAYERED, RO, RW, Finding, Guard, Guarded, Mount, Origin, Ways
+from claudebox.model import MOST_LAYERED, RO, RW, UNASKED, Finding, Guard, Guarded, Mount, Origin, Plan, Ways
 from claudebox.mounts import arrange, find_holder
 from claudebox.overlay.git import DETOUR, Account
 from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
 from claudebox.overlay.table import CLAUDES, DOT_GIT, GIT, UNSEEN, WANTED, WHOLE, WORKTREES, held_rows
-from claudebox.overlay.ways import find_ways
+from claudebox.overlay.ways import WAYS, find_ways
 from claudebox.paths import absolute, is_below, is_inside, move, parents, within
 from claudebox.settings.table import GUARDED, HIDES, REVIEW, WRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from claudebox.output.section import Line, Section
 
 RULE = "guard"
 DIRECT = Origin.of_rule(RULE, "git's worktrees: they are on this host at once")
@@ -205,13 +207,15 @@ def guard_mounts(tree: Tree, guard: Guard, mounts: list[Mount], opened: list[Ope
     for guarded in guard.held:
         is_dir, origin = tree.is_plain_directory(guarded.path), Origin.of_rule(RULE, guarded.reason)
         for path in _writable_appearances(guarded.path, mounts):
-            found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir))
+            found.append(Mount(RO, path, origin, source=guarded.path, is_dir=is_dir, consent=UNASKED))
             found += _parts_opened(tree, guarded.path, path, opened) if is_dir else []
             direct = (place for place in guard.direct if is_below(place, guarded.path))
-            found += [Mount(RW, move(place, guarded.path, path), DIRECT, source=place) for place in direct]
+            found += [
+                Mount(RW, move(place, guarded.path, path), DIRECT, source=place, consent=UNASKED) for place in direct
+            ]
         # A mount of a part of it does not open that part.
         parts = (mount for mount in mounts if mount.kind == RW and is_below(mount.source, guarded.path))
-        found += [mount.replace(kind=RO, origin=origin) for mount in parts]
+        found += [mount.replace(kind=RO, origin=origin, consent=UNASKED) for mount in parts]
     return found
 
 
@@ -280,3 +284,66 @@ def _linked_elsewhere(tree: Tree, path: str) -> list[str]:
     return [
         file for file, one in statuses.items() if one is not None and stat.S_ISREG(one.st_mode) and one.st_nlink > 1
     ]
+
+
+# What is shown
+
+LATER = "lands later"
+OPENS = "(if that is what the agent is to work on: --writable PATH)"
+TOLD = """\
+The user's own programs run these later, outside the box, so you cannot change, rename or remove them ("Read-only
+file system", "Device or resource busy"): {names}.
+If the task needs it, write down the change that you would make and ask the user to make it, or to start claudebox again
+with `--writable PATH`. What you create of this kind is shown to the user when the box ends.
+Directories above them cannot be renamed either, and a rename from one into another fails ("Invalid cross-device link"):
+use `mv` or `git mv`, which copy then.
+"""
+TOLD_OF_GIT = """\
+Git works: commit, branch, checkout, stash, merge, rebase, fetch, submodule update. A command that would change one of
+these files, or `.git/config` (`git remote add`, `push -u`, `branch -u`, `submodule add`, `sparse-checkout`), does not
+begin ("was not started") and says why; nothing has changed then. For one command use `git -c NAME=VALUE …`, and name
+remote and branch (`git push origin BRANCH`). Make worktrees in the project (`.claude/worktrees/NAME`): elsewhere they
+would vanish.
+"""
+
+
+def show(plan: Plan) -> tuple[Section, ...]:
+    from claudebox.output.section import WRITABLE, Row, Section, fields, named
+
+    guard, later = plan.guard, plan.layered
+    held = [one for one in guard.held if one.path not in later]
+    lands = [one for one in guard.held if one.path in later]
+    names, landing = (tuple(within(one.path, plan.project) for one in part) for part in (held, lands))
+    walls = f"(no layers here: {guard.walls})" if guard.walls else ""
+    opens = OPENS if any(one.group == WAYS for one in guard.held) else ""  # because something outside leads there
+    parts = {"read_only": held, "lands_later": lands, "opened": guard.opened, "cannot_be_held": guard.loose}
+    told = TOLD.format(names=", ".join(named(names)))
+    told += TOLD_OF_GIT if any(one.group == "git" for one in held) else ""
+    return (
+        Section(
+            title="Guarded",
+            legend="what this host may run later",
+            lines=(
+                *_with_reasons("read-only", held, plan.project),
+                *(("", tuple(note.split(" "))) for note in (walls, opens) if note and guard.held),
+                *_with_reasons(LATER, lands, plan.project),
+                *_with_reasons("writable", guard.opened, plan.project),
+            ),
+            rows=(
+                Row("guarded", names, "(read-only: this host may run it later)" if names else "", after=WRITABLE),
+                Row(LATER, landing, "(this host may run it)" if landing else "", after=WRITABLE),
+            ),
+            key="guard",
+            value={
+                **{name: [fields(one, "path", "reason") for one in part] for name, part in parts.items()},
+                "no_layers_because": guard.walls or None,
+            },
+            told=(("Read-only in the project", told),) if held else (),
+        ),
+    )
+
+
+def _with_reasons(label: str, members: Iterable[Guarded], project: str) -> Iterable[Line]:
+    for guarded in members:
+        yield label, (within(guarded.path, project), *f"({guarded.reason})".split(" "))
+        label = ""

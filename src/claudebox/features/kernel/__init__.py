@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
+from claudebox.model import Plan
 from claudebox.settings.table import OFF, ON, SHOWN, Setting
 from claudebox.settings.types import Choice
 
@@ -15,8 +16,11 @@ USERNS = Setting(
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
+    from claudebox.output.section import Section
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
+
+OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
 
 
 class KernelFeature(Feature):
@@ -26,6 +30,11 @@ class KernelFeature(Feature):
         from claudebox.features.kernel import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import ASK, Section
+
+        return (Section(told=((ASK, OPTION),)),)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
         from claudebox.features.kernel import decide

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch
+from claudebox.model import Launch, Plan
 from claudebox.record import Record
 from claudebox.settings.table import AMOUNT, Setting
 from claudebox.settings.types import Quantity
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
+
 A_SECOND = 1_000_000  # microseconds
+PER_CENT = A_SECOND // 100
 
 MEMORY = Setting(
     *("memory", AMOUNT, "the most memory that the box may use, such as 4G; needs systemd"),
@@ -48,10 +53,31 @@ class LimitsFeature(Feature):
 
         return systemd.decide(facts, draft)
 
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        limits = plan.get(Limits)
+        if limits is None:
+            return (Section(key="limits"),)
+        properties = [f"MemoryMax={limits.memory}", "MemorySwapMax=0"] if limits.memory else []
+        properties += [f"TasksMax={limits.pids}"] if limits.pids else []
+        properties += [f"CPUQuota={limits.cpu // PER_CENT}%"] if limits.cpu else []
+        words = " ".join(f"-p {words}" for words in properties)
+        manager = "--system" if plan.kernel.drop_groups else "--user"
+        return (
+            Section(
+                key="limits",
+                value={"memory": limits.memory, "pids": limits.pids, "cpu": limits.cpu // PER_CENT},
+                start=f"systemd-run {manager} --scope --quiet --collect {words} -- \\\n",
+            ),
+        )
+
     def before(self, launch: Launch) -> None:
         from claudebox.features.limits import systemd
 
-        systemd.put_into_force(launch.get(Limits))
+        limits = launch.get(Limits)
+        systemd.put_into_force(limits)
+        launch.limits_memory = bool(limits.memory)
 
 
 LIMITS = LimitsFeature()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts, find_login
 from claudebox.features.login import LOGIN
-from claudebox.model import RW, EnvVar, Mount, Origin, Plan, Preparation, Step
+from claudebox.model import RW, EnvVar, Grant, Login, Mount, Origin, Plan, Preparation, Step
+from claudebox.paths import shorten_home
 from claudebox.state import LOGIN_FILE
 
 AUTH = Origin.of_option("--auth", "Claude's login, shared by the boxes of this project")
@@ -13,14 +14,20 @@ VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves it
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     # The login has a directory of its own: Claude replaces the file by rename, which no mount of a file survives.
+    login = find_login(facts)
     directory = EnvVar("CLAUDE_SECURESTORAGE_CONFIG_DIR", facts.claude.auth_place, VARIABLE, is_ours=True)
     return Contribution(
         mounts=(Mount(RW, facts.claude.auth_place, AUTH, source=facts.claude.instance.auth),),
         variables=(directory,),
         # Not BESIDE: the process that keeps it in step may die without harm to the box.
         steps=(Step(Step.BEFORE, LOGIN),),
-        records=(find_login(facts),),
+        grants=grants(login, facts.home),
+        records=(login,),
     )
+
+
+def grants(login: Login, home: str) -> tuple[Grant, ...]:
+    return (Grant((("login", login.file),), "login", (shorten_home(login.file, home),)),) if login.file else ()
 
 
 def complete(facts: Facts, plan: Plan) -> Plan:

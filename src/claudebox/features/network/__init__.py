@@ -10,9 +10,10 @@ from claudebox.settings.table import FULL, NETWORK
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
+    from claudebox.output.explanation import Answer, Question
+    from claudebox.output.section import Section
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
-    from claudebox.view.explanation import Answer, Question
 
 
 class NetworkFeature(Feature):
@@ -30,7 +31,12 @@ class NetworkFeature(Feature):
             return plan
         from claudebox.features.network import uplink
 
-        return uplink.complete(plan)
+        return uplink.complete(facts, plan)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.features.network import decide
+
+        return decide.show(plan)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.network import diagnosis

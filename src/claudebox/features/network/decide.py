@@ -5,9 +5,13 @@ from __future__ import annotations
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.host.tree import Tree
-from claudebox.model import RO, Mount, Network, Origin, Port, Uplink
+from claudebox.model import RO, Grant, Mount, Network, Origin, Plan, Port, Uplink
 from claudebox.settings import Settings
-from claudebox.settings.table import ALLOWLIST, FULL, HOST_PORTS, INET, NETWORK, NO_NETWORK, PUBLISH
+from claudebox.settings.table import ALLOWLIST, FULL, HOST_PORTS, INET, NETWORK, NO_NETWORK, PUBLISH, TIERS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 RESOLVER = Origin.of_rule("resolver", "name servers")
 MEANING = {
@@ -16,12 +20,23 @@ MEANING = {
     ALLOWLIST: "the hosts in a list, by name: nothing else, and no DNS for other names",
     NO_NETWORK: "nothing but the box's own localhost",
 }
+WHAT_TO_EXPECT = {
+    FULL: "Servers that you start are on the user's own machine: bind them to localhost.",
+    INET: 'Private addresses are rejected at once ("No route to host", "Connection refused"), whatever name leads to '
+    "them; retrying will not help. Nobody can reach servers that you start, unless the user publishes their port.",
+    ALLOWLIST: "Nobody can reach servers that you start, unless the user publishes their port.",
+    NO_NETWORK: "Nothing can be downloaded. Nobody can reach servers that you start, unless the user publishes a port.",
+}
+OPTIONS = """\
+- another network: `--network full|inet|allowlist|none`; a port of the box opened for the user: `--publish PORT`; a
+  server on the user's machine: `--host-port PORT` (neither with `full`)
+"""
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     check_ports(facts.settings)
     network = plan_network(facts.settings, None)
-    return Contribution(mounts=tuple(resolver_mounts(facts.tree)), network=network)
+    return Contribution(mounts=tuple(resolver_mounts(facts.tree)), network=network, grants=grants(network))
 
 
 def check_ports(settings: Settings) -> None:
@@ -74,3 +89,62 @@ def resolver_mounts(tree: Tree) -> list[Mount]:
     """Show the file at the end of the chain of symlinks that /etc/resolv.conf often is."""
     real = tree.resolve("/etc/resolv.conf")
     return [Mount(RO, "/etc/resolv.conf", RESOLVER, source=real)] if real is not None else []
+
+
+def grants(network: Network) -> tuple[Grant, ...]:
+    """What the user agrees to: this tier, or one that reaches more; and each port."""
+    tiers = tuple(("network", tier) for tier in TIERS[TIERS.index(network.tier) :: -1])
+    return (
+        Grant(tiers, network.tier, _meaning(network), widens=True),
+        *(
+            Grant((("publish", f"{one.host}:{one.box}"),), one.origin.shown, (_published(one),))
+            for one in network.published
+        ),
+        *(Grant((("host-port", str(one.host)),), one.origin.shown, (_reached(one),)) for one in network.host_ports),
+    )
+
+
+def _meaning(network: Network) -> tuple[str, ...]:
+    said = "" if network.origin.is_default else f" ({network.origin.shown})"
+    return tuple(f"{network.meaning}{said}".split())
+
+
+def _published(port: Port) -> str:
+    return f"port {port.box} of the box is localhost:{port.host} of this host"
+
+
+def _reached(port: Port) -> str:
+    return f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}"
+
+
+def show(plan: Plan) -> tuple[Section, ...]:
+    from claudebox.output.section import ASK, NETWORK, Row, Section, fields
+
+    network, near = plan.network, plan.network.uplink.near if plan.network.uplink else ()
+    rest = "(this host and its links) and everything private" if near else "everything else"
+    ports = [f"{one.box} of the box is localhost:{one.host} here" for one in network.published]
+    ports += [f"localhost:{one.box} in the box is 127.0.0.1:{one.host} here" for one in network.host_ports]
+    told = [f"- port {one.box} of the box is the user's `localhost:{one.host}`" for one in network.published]
+    told += [f"- `localhost:{one.box}` is a server on the user's machine" for one in network.host_ports]
+    return (
+        Section(
+            title=NETWORK,
+            lines=(
+                *((grant.label, grant.words) for grant in grants(network)),
+                *([("rejected", (*near, *f"{rest}; --dry-run shows the filter".split()))] if network.uplink else []),
+            ),
+            rows=(Row("network", words=" ".join((f"{network.tier}:", *_meaning(network)))), Row("ports", tuple(ports))),
+            key="network",
+            value={
+                **fields(network, "tier", "meaning", "rule"),
+                "published": [fields(port, "host", "box") for port in network.published],
+                "host_ports": [port.host for port in network.host_ports],
+                "rejected": near,
+            },
+            told=(
+                (NETWORK, f"Tier `{network.tier}`: {network.meaning}. {WHAT_TO_EXPECT[network.tier]}\n"),
+                *([(NETWORK, "\n" + "\n".join(told) + "\n")] if told else []),
+                (ASK, OPTIONS),
+            ),
+        ),
+    )

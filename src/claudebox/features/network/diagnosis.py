@@ -12,17 +12,10 @@ from claudebox.errors import Problem
 from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6, TUN, connect, is_about_tun, plan_uplink, tun_fault
 from claudebox.host import Host, system
 from claudebox.host.network import rejected_range
-from claudebox.host.programs import choose_uplink
+from claudebox.host.programs import called_pasta, choose_uplink
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, Origin, Plan, Port, Uplink
-from claudebox.process import trial
-from claudebox.process.companion import FIRST_FREE_PORT
-from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
-from claudebox.sandbox.argv import called_pasta
-from claudebox.settings import Settings, Word
-from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH
-from claudebox.state.reach import reach_of
-from claudebox.view.explanation import (
+from claudebox.output.explanation import (
     Answer,
     Because,
     Change,
@@ -32,6 +25,12 @@ from claudebox.view.explanation import (
     other_tiers,
     undo,
 )
+from claudebox.process import trial
+from claudebox.process.companion import FIRST_FREE_PORT
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
+from claudebox.settings import Settings, Word
+from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH
+from claudebox.state.reach import reach_of
 
 DNS = 53
 SUBSTITUTE = 8000  # added to a port that only root may open: 8080 for 80

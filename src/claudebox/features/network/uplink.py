@@ -12,13 +12,13 @@ import os
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.network import NETWORK_FEATURE
-from claudebox.features.network.decide import check_ports, plan_network
+from claudebox.features.network.decide import check_ports, grants, plan_network
 from claudebox.host import system
 from claudebox.host.network import GLOBAL, NAT64, Neighbourhood, rejected_ranges
 from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
 from claudebox.host.variables import AROUND, KINDS, is_loopback, split_port
-from claudebox.model import FILE, Broker, EnvVar, Finding, Launch, Mount, Network, Origin, Plan, Step, Uplink
+from claudebox.model import FILE, EnvVar, Finding, Launch, Mount, Network, Origin, Plan, Step, Uplink
 from claudebox.process.companion import (
     become_program,
     filter_problem,
@@ -30,7 +30,7 @@ from claudebox.process.companion import (
 from claudebox.process.isolation import advice, enter_network_namespace
 from claudebox.record import Record
 from claudebox.settings import Settings
-from claudebox.settings.table import HOST_PORTS, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH, PUBLISH
+from claudebox.settings.table import AUTH, BROKER, HOST_PORTS, INET, NETWORK, NFT_PATH, NO_NETWORK, PASTA_PATH, PUBLISH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,22 +94,25 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     settings, host = facts.settings, facts.host
     check_ports(settings)
     if not needs_uplink(settings):
-        return Contribution(network=plan_network(settings, None))
+        network = plan_network(settings, None)
+        return Contribution(network=network, grants=grants(network))
     named = {"pasta": settings[PASTA_PATH], "nft": settings[NFT_PATH]}
     pasta, nft = choose_uplink(host, named, facts.reach)
     # What is near the host is looked up only here, for a box that must not reach it.
     uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
+    network = plan_network(settings, uplink)
     return Contribution(
         mounts=tuple(own_resolver_mounts(uplink)),
-        network=plan_network(settings, uplink),
+        network=network,
+        grants=grants(network),
         steps=(Step(Step.INSIDE, NETWORK_FEATURE),),
     )
 
 
-def complete(plan: Plan) -> Plan:
+def complete(facts: Facts, plan: Plan) -> Plan:
     """Say what will not work as it does on the host."""
     # With a broker, claude needs no network.
-    is_claude = plan.program.title == "claude" and plan.get(Broker) is None
+    is_claude = plan.program.title == "claude" and facts.settings[AUTH].text != BROKER
     findings = network_findings(plan.network, plan.environment, is_claude=is_claude)
     return plan.replace(findings=(*plan.findings, *findings))
 

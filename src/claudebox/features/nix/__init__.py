@@ -5,7 +5,8 @@ from __future__ import annotations
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.system import NIX_STORE
-from claudebox.model import Nix, Plan
+from claudebox.model import Origin, Plan
+from claudebox.record import Record
 from claudebox.settings.table import HIDES, OFF, SHOWN, Setting
 from claudebox.settings.types import Choice, List, Text
 
@@ -25,9 +26,38 @@ PACKAGES = Setting(
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host import Host
+    from claudebox.output.explanation import Answer, Question
+    from claudebox.output.section import Section
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
-    from claudebox.view.explanation import Answer, Question
+
+
+class Nix(Record):
+    """How the box uses Nix."""
+
+    mode: str
+    meaning: str
+    origin: Origin
+    shows_store: bool = False  # whether the box sees the host's store
+    directory: str = ""  # the directory on the host that holds the project's own store
+    roots: tuple[str, ...] = ()  # store paths for the project's own store whose requirements are not known yet
+    needs_trial: bool = False  # nobody has tried yet whether the daemon builds in a sandbox
+    holes: tuple[str, ...] = ()  # why the daemon is a way out of the box
+
+
+class Package(Record):
+    """A package of Nix that has to be on PATH."""
+
+    reference: str  # the words with which Nix is asked for it
+    paths: tuple[str, ...]  # its store paths; empty until Nix was asked
+    closure: tuple[str, ...]  # the store paths and everything that they need
+    origin: Origin
+
+
+class Packages(Record):
+    """The packages that somebody asked for."""
+
+    members: tuple[Package, ...]
 
 
 class NixFeature(Feature):
@@ -41,6 +71,15 @@ class NixFeature(Feature):
         from claudebox.features.nix import store
 
         return store.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        if plan.get(Nix) is None and not packages_of(plan):
+            return Section(key="nix"), Section(key="packages", value=[])
+        from claudebox.features.nix import store
+
+        return store.show(plan)
 
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         from claudebox.features.nix import asking
@@ -68,6 +107,11 @@ class Closure(Feature):
         from claudebox.features.nix.store import with_closure
 
         return with_closure(plan, nix, facts.host, facts.settings[HIDES])
+
+
+def packages_of(plan: Plan) -> tuple[Package, ...]:
+    found = plan.get(Packages)
+    return found.members if found is not None else ()
 
 
 NIX_FEATURE = NixFeature()

@@ -16,6 +16,7 @@ import time
 
 from claudebox.errors import Problem
 from claudebox.facts import Facts
+from claudebox.features.nix import Nix, packages_of
 from claudebox.features.nix.packages import (
     PACKAGE,
     find_meaning,
@@ -39,11 +40,11 @@ from claudebox.features.nix.store import (
 )
 from claudebox.files import prepare
 from claudebox.host import Host
-from claudebox.model import Nix, Plan, Preparation
+from claudebox.model import Plan, Preparation
+from claudebox.output.terminal import errors_style, say
 from claudebox.process.companion import die_with_parent
 from claudebox.state import find_state
 from claudebox.state.memory import note_with_directory
-from claudebox.terminal import errors_style, say
 from claudebox.text import cut, escape
 
 TYPE_CHECKING = False
@@ -86,7 +87,7 @@ def find_out(facts: Facts, plan: Plan) -> Facts:
         try_builds(facts.host)
     if nix is not None and nix.roots:
         look_up_closure(facts.host, nix.roots)
-    missing = [one.reference for one in to_resolve(plan.packages) if one.reference not in facts.answered]
+    missing = [one.reference for one in to_resolve(packages_of(plan)) if one.reference not in facts.answered]
     if not missing:
         return facts
     failures = fetch_packages(facts.host, missing)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from claudebox.errors import Problem
-from claudebox.features.nix import AUTO, DAEMON, NIX, PRIVATE, STORE
+from claudebox.features.nix import AUTO, DAEMON, NIX, PRIVATE, STORE, Nix, Package, packages_of
 from claudebox.features.nix.packages import NIXPKGS, find_nix, short_name
 from claudebox.features.nix.store import plan_nix
 from claudebox.host import Host
 from claudebox.host.system import NIX_STORE, find_system
-from claudebox.model import Finding, Nix, Package, Plan
+from claudebox.model import Finding, Plan
+from claudebox.output.explanation import Answer, Because, Change, Question, describe_origin, undo
 from claudebox.paths import is_inside
 from claudebox.process.trial import NOTE, OK, CheckRow, program_version
 from claudebox.settings import Settings
 from claudebox.settings.table import OFF
 from claudebox.state import find_state
-from claudebox.view.explanation import Answer, Because, Change, Question, describe_origin, undo
 
 MOST_NAMED = 6
 IN_THE_BOX = "Nix in the box"
@@ -30,10 +30,10 @@ EFFECTS = {
 def explain(question: Question) -> list[Answer]:
     """About Nix itself, about a package by its name, or about those that are at a path of the store or need it."""
     plan, word, path = question.plan, question.word, question.path
-    named = [package for package in plan.packages if package.reference in (word, NIXPKGS + word)]
+    named = [package for package in packages_of(plan) if package.reference in (word, NIXPKGS + word)]
     if word == "nix" and not named:
         return [_explain_nix(plan)]
-    needing = [one for one in plan.packages if any(is_inside(path, place) for place in (*one.paths, *one.closure))]
+    needing = [one for one in packages_of(plan) if any(is_inside(path, place) for place in (*one.paths, *one.closure))]
     return [_explain_package(plan, package, path) for package in named or needing]
 
 

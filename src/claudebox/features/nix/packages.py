@@ -13,12 +13,12 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.errors import Problem
-from claudebox.features.nix import NIX, PACKAGES
+from claudebox.features.nix import NIX, PACKAGES, Nix, Package
 from claudebox.host import Host, pinned
 from claudebox.host.programs import find_all
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree, sha256
-from claudebox.model import Finding, Nix, Origin, Package
+from claudebox.model import Finding, Grant, Origin
 from claudebox.paths import expand_home, is_below, normalize
 from claudebox.record import Record
 from claudebox.settings import Settings, Word
@@ -128,6 +128,19 @@ def read_record(recalled: Memory, reference: str, meaning: str, origin: Origin) 
 def store_name(path: str) -> str:
     """The name of a store path, without its hash."""
     return path[len(NIX_STORE) + 1 + HASH_LENGTH + 1 :] if is_store_path(path) else path
+
+
+def package_text(package: Package) -> str:
+    return f"{short_name(package.reference)} ({stored(package) or 'not resolved yet'})"
+
+
+def stored(package: Package) -> str:
+    return ", ".join(map(store_name, package.paths))
+
+
+def grant(package: Package) -> Grant:
+    """The version does not matter: the box can read the whole store anyway."""
+    return Grant((("package", package.reference),), package.origin.shown, (package_text(package),))
 
 
 def check_may_ask(host: Host, wanted: Reference) -> None:

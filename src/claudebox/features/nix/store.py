@@ -7,17 +7,33 @@ user, if it builds in a sandbox of its own, and if the box has the host's networ
 
 from __future__ import annotations
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.nix import AUTO, DAEMON, NIX, NIX_FEATURE, PACKAGES, PRIVATE, STORE
+from claudebox.features.nix import (
+    AUTO,
+    DAEMON,
+    NIX,
+    NIX_FEATURE,
+    PACKAGES,
+    PRIVATE,
+    STORE,
+    Nix,
+    Package,
+    Packages,
+    packages_of,
+)
 from claudebox.features.nix.packages import (
     REGISTRIES,
     find_nix,
+    grant,
     is_store_path,
     package_findings,
+    package_text,
     plan_packages,
     program_directories,
+    short_name,
     store_paths,
+    stored,
     to_resolve,
 )
 from claudebox.host import Host
@@ -33,9 +49,7 @@ from claudebox.model import (
     EnvVar,
     Finding,
     Mount,
-    Nix,
     Origin,
-    Packages,
     Plan,
     Preparation,
     Question,
@@ -47,6 +61,10 @@ from claudebox.settings.table import FULL, NETWORK, OFF
 from claudebox.state import SHOWN, Instance, find_state, memory
 from claudebox.state.memory import Form
 from claudebox.state.reach import reach_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 RULE = "nix"
 WORKS = Origin.of_rule(RULE, "so that nix works")
@@ -111,6 +129,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         path=tuple(programs),
         findings=tuple(findings),
         unknown=tuple(unknown),
+        grants=tuple(map(grant, packages)),
         records=(*([nix] if nix is not None else []), Packages(packages)),
     )
 
@@ -405,3 +424,54 @@ def registered_paths(registration: bytes) -> tuple[str, ...]:
         paths.append(lines[at])
         at += 5 + int(lines[at + 4])
     return tuple(paths) if lines[at:] in ([""], []) else ()
+
+
+# What is shown
+
+TOLD = {
+    "daemon": "For a missing tool use Nix: `nix shell nixpkgs#NAME -c COMMAND`, `nix run`, `nix build` or, if "
+    "it is installed, comma (`, COMMAND`).",
+    "private": "For a missing tool use Nix: `nix shell nixpkgs#NAME -c COMMAND`; what you build is kept for "
+    "this project.",
+    "store": "Nix cannot build or download here: ask the user for `--package NAME`.",
+    "off": "Nix is not available.",
+}
+FROM_NIX = """
+From Nix, on your PATH because the user asked for them:
+
+"""
+
+
+def show(plan: Plan) -> tuple[Section, ...]:
+    return _show_nix(plan.get(Nix)), _show_packages(packages_of(plan))
+
+
+def _show_nix(nix: Nix | None) -> Section:
+    from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, fields
+
+    if nix is None:
+        return Section(key="nix")
+    return Section(
+        title="Nix",
+        lines=((nix.mode, tuple(nix.meaning.split())),),
+        rows=(Row("nix", words=f"{nix.mode}: {nix.meaning}", after=READ_ONLY),),
+        key="nix",
+        value=fields(nix, "mode", "rule", "holes"),
+        told=((TOOLS, f"\n{TOLD[nix.mode]}\n"),),
+    )
+
+
+def _show_packages(packages: tuple[Package, ...]) -> Section:
+    from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, by_label, fields, plain
+
+    resolved = [f"- `{plain(short_name(one.reference))}`: {stored(one)}\n" for one in packages if one.paths]
+    missing = [one.reference for one in packages if not one.paths]
+    return Section(
+        title="Packages",
+        lines=by_label((one.origin.shown, (package_text(one),)) for one in packages),
+        rows=(Row("packages", tuple(short_name(one.reference) for one in packages), after=READ_ONLY),),
+        key="packages",
+        value=[fields(one, "reference", "paths", "rule") for one in packages],
+        told=((TOOLS, FROM_NIX + "".join(resolved)),) if resolved else (),
+        comment="".join(f"claudebox asks Nix for {quote(one)} first: it is not resolved yet\n" for one in missing),
+    )

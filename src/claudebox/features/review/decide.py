@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import stat
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.review import REVIEW_FEATURE
 from claudebox.host.tree import Tree
-from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Review, Step
+from claudebox.model import LAYER, MOST_LAYERED, RO, RW, UNSEEN, Covered, Finding, Mount, Plan, Review, Step
 from claudebox.overlay.machine import find_obstacle, read_mounts, refusal
-from claudebox.paths import is_below, is_inside
+from claudebox.paths import is_below, is_inside, within
 from claudebox.settings.table import LAND, REVIEW
 from claudebox.state import Instance
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
 
 DOT_GIT = ".git"
 WITHOUT = "without it, changes reach this host at once: --review off"
@@ -139,3 +143,47 @@ def find_gaps(facts: Facts, draft: Draft) -> list[Finding]:
         if wish.kind == RW and not is_inside(wish.source, facts.project)
     ]
     return found
+
+
+NOT_PASTED = """\
+Only claudebox itself can keep changes until you land them. A launch does so for all of these; in this command their
+guarded parts are read-only, and the rest is written at once: {}
+"""
+TOLD_OF_ALL = """\
+What you write in the project is real for you, and for nobody else: when the box ends, the user sees a list and lands
+what they want. So work as usual, and commit as usual; commits arrive on the user's machine, hooks and configuration of
+git do not, and neither do pipes, sockets and repositories inside the project. What the user's programs run by
+themselves (CI files, editor tasks, hooks) lands only if the user picks it: name such files in your last message.
+Renaming a directory that was there before fails ("Invalid cross-device link"): use `mv` or `git mv`, which copy then.
+"""
+TOLD_OF_PARTS = """\
+The user's own programs, or CI, run files in {names}. You can change them, and git can; on the user's machine they are
+as before until the user lands them when the box ends. Say in your last message what you changed there, and why.
+These directories cannot be removed or renamed, and those in them only by `mv`, which copies ("Invalid cross-device
+link" otherwise).{direct}
+"""
+DIRECT = "Git's worktrees in `.claude/worktrees` are not kept back."
+
+
+def section(plan: Plan, review: Review) -> Section:
+    from claudebox.output.section import Section, named
+
+    names = ", ".join(named(within(one.path, plan.project) for one in review.covered))
+    parts = TOLD_OF_PARTS.format(names=names, direct=f" {DIRECT}" if plan.guard.direct else "")
+    places = sorted(review.places)
+    return Section(
+        key="review",
+        value={
+            "land": review.land,
+            "rule": review.origin.shown,
+            "layers": [one.path for one in review.covered],
+            "direct": [one.path for one in review.direct],
+        },
+        told=(
+            ("Your changes wait for the user", TOLD_OF_ALL)
+            if review.is_whole
+            else ("Changes that wait for the user", parts),
+        ),
+        comment=NOT_PASTED.format(" ".join(map(quote, places))),
+        pasted=(("read_only_instead_of_layers", places),),
+    )

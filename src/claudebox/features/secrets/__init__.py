@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch
+from claudebox.model import Launch, Plan
 from claudebox.settings.table import SHOWN, Setting
 from claudebox.settings.types import List, ProjectPath
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.model import Deed
+    from claudebox.output.section import Section
     from claudebox.process.companion import Companion
 
 
@@ -29,6 +30,11 @@ class Masks(Feature):
         from claudebox.features.secrets import decide
 
         return decide.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.features.secrets import decide
+
+        return decide.show(plan)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.secrets import act

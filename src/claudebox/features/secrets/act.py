@@ -14,10 +14,10 @@ from claudebox.errors import Problem
 from claudebox.features.secrets import table
 from claudebox.features.secrets.decide import Judging
 from claudebox.model import MASK, RO, Launch, Mount, Origin
+from claudebox.output.terminal import say
 from claudebox.paths import is_inside, parents
 from claudebox.process.companion import LONGEST_MESSAGE, READY, Companion, start_beside
 from claudebox.record import Record
-from claudebox.terminal import say
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

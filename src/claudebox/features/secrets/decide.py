@@ -9,15 +9,28 @@ from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
 from claudebox.features.secrets import MASKS, REVEAL
 from claudebox.features.secrets.table import RULE, Kind, strictest
 from claudebox.host.walk import DEEPEST, UNREAD
-from claudebox.model import HIDE, MASK, Mount, Origin, Preparation, Step
+from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Preparation, Step
 from claudebox.mounts import find_appearances
-from claudebox.paths import absolute, is_inside
+from claudebox.paths import absolute, is_inside, shorten_home, within
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from claudebox.output.section import Section
+
+MADE_UP = "(made-up values, read-only; the real ones with --reveal PATH)"
+MOST_TOLD = 30
+TOLD = """\
+These hold secrets on the user's machine. In the box their keys are right, but secret values are made up, in the shape
+of the real ones, or the file is empty. They are read-only: writing, replacing (`sed -i`), moving or deleting one fails
+("Read-only file system", "Device or resource busy"). If such a file needs a change, tell the user in your last message
+which line to add or change, or write it into an example file such as `.env.example`. A login that fails with a made-up
+value is not a bug. If a task needs the real values, ask the user for `--reveal PATH`, or `--reveal PATH:KEY` for one of
+them; never ask for a secret itself.
+
+"""
 CLOSED = "cannot be looked into"
 MOST_CLOSED = 100  # with more of them, what they are in is hidden as a whole
 LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
@@ -33,7 +46,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
     secrets = facts.secrets or Secrets()
     closed = (*((place, CLOSED) for place in find_closed(facts)), *secrets.closed)
     hides = [
-        Mount(HIDE, path, Origin.of_rule(RULE, why))
+        Mount(HIDE, path, Origin.of_rule(RULE, why), consent=UNASKED)
         for place, why in closed
         for path in find_appearances(place, draft.mounts)
     ]
@@ -90,7 +103,8 @@ def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> l
 def _mount(masked: Masked, path: str) -> Mount:
     origin = Origin.of_rule(RULE, masked.reason)
     identity = masked.device, masked.inode
-    return Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
+    mount = Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
+    return mount.replace(consent=UNASKED)
 
 
 def find_closed(facts: Facts) -> list[str]:
@@ -113,3 +127,32 @@ def find_closed(facts: Facts) -> list[str]:
             hint = f"find . -type d ! -readable; find . -mindepth {DEEPEST} -type d"
             raise Problem(f"more than {MOST_CLOSED} directories are too deep, or cannot be listed", hint)
     return list(places)
+
+
+def show(plan: Plan) -> tuple[Section, ...]:
+    from claudebox.output.section import FILES, WRITABLE, Row, Section, named
+
+    covered = [mount for mount in plan.mounts if mount.origin.is_rule(RULE)]
+    if not covered:
+        return ()
+    home, lines = plan.person.home, []
+    for kind, label, note in ((HIDE, "none", ()), (MASK, "made", (MADE_UP,))):
+        members = [mount for mount in covered if mount.kind == kind]
+        words = [word for one in members for word in (shorten_home(one.path, home), f"({one.origin.reason})")]
+        lines += [(f"{RULE:<11} {label}", (*words, *note))] if members else []
+    names = named((shorten_home(mount.path, home) for mount in covered), MOST_TOLD)
+    return (
+        Section(
+            title=FILES,
+            lines=tuple(lines),
+            rows=(
+                Row(
+                    "masked",
+                    tuple(within(mount.path, plan.project) for mount in covered),
+                    "(the box sees made-up values)",
+                    after=WRITABLE,
+                ),
+            ),
+            told=(("Files with made-up values", TOLD + "".join(f"- {name}\n" for name in names)),),
+        ),
+    )

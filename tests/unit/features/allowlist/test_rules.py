@@ -9,12 +9,11 @@ from claudebox.features.allowlist.rules import (
     EVERY_PORT,
     FORGES,
     GROUPS,
-    HostList,
     as_text,
-    is_name,
     read_allowed,
 )
 from claudebox.model import Allowed, Origin
+from claudebox.servers.allowlist import HostList, is_name
 from claudebox.settings import Word
 
 pytestmark = pytest.mark.req("NAME-01")

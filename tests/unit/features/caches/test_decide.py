@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.caches import CACHES
+from claudebox.features.caches import CACHES, Cache
 from claudebox.features.caches.decide import HOSTS, PLACE, PLACES, inside, name_of
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import RW, SYMLINK, Finding, Plan, Step
 from claudebox.paths import is_inside
-from claudebox.state import Cache
 from hosts.machine import TREES, Machine
 
 pytestmark = pytest.mark.req("WORK-01")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.errors import Problem
 from claudebox.model import RO, Finding, Plan
 from hosts.machine import EVERYONE, TREES, Machine

@@ -11,20 +11,12 @@ from claudebox.features.limits import systemd as launch
 from claudebox.features.table import SETTINGS
 from claudebox.model import Origin
 from claudebox.settings import Amount, Word
-from claudebox.view.shell import shell_command
-from hosts.machine import Machine, debian
+from hosts.machine import SYSTEMD, Machine, debian
 from saying import gather, parse
+from shown import shell_command
 
 pytestmark = pytest.mark.req("FAIL-01")
 
-GROUP = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
-SYSTEMD = f"""\
-/usr/bin/busctl*
-/run/user/1000/bus
-/run/user/1000/systemd/private
-/sys/fs/cgroup/cgroup.controllers: cpuset cpu io memory pids
-{GROUP}/cgroup.controllers: cpu memory pids
-"""
 G = 1 << 30
 
 

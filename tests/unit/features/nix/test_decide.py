@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.features.nix import Nix
 from claudebox.features.nix.store import CLOSED, OPEN, UNKNOWN, judge, nix_findings, nix_mounts
 from claudebox.host import nix_daemon as host_nix
 from claudebox.host.nix_daemon import Daemon, ask_daemon, read_config
 from claudebox.host.secrets import secret_value
-from claudebox.model import FILE, Nix, Origin
+from claudebox.model import FILE, Origin
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
 pytestmark = pytest.mark.req("NIXG-01")

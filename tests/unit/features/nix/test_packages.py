@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.errors import Problem
-from claudebox.features.nix import PACKAGES
+from claudebox.features.nix import PACKAGES, Package, packages_of
 from claudebox.features.nix.asking import find_reason, read_paths
 from claudebox.features.nix.packages import (
     PACKAGE,
@@ -17,6 +17,7 @@ from claudebox.features.nix.packages import (
     find_meaning,
     find_nix,
     give_up,
+    grant,
     is_store_path,
     nix_environment,
     plan_packages,
@@ -28,12 +29,12 @@ from claudebox.features.nix.packages import (
     to_resolve,
 )
 from claudebox.host import pinned
-from claudebox.model import Finding, Origin, Package, Packages, Plan
+from claudebox.model import Finding, Origin, Plan
+from claudebox.output.audit import news_text
 from claudebox.plan import make_plan
 from claudebox.settings import Settings, Word
 from claudebox.state import State, memory
 from claudebox.text import Style
-from claudebox.view.audit import news_text
 from hosts.machine import Machine, debian
 from saying import gather, parse
 
@@ -127,13 +128,12 @@ def test_failed_package_is_left_out_with_its_reason(machine: Machine) -> None:
     settings = Settings().having(PACKAGES, (Word("hello", SAID), Word("nosuch", SAID)))
     left = give_up(settings, {"nixpkgs#nosuch": "it is not there"})
     plan = make_plan(host, request, left)
-    assert [package.reference for package in plan.packages] == ["nixpkgs#hello"]
+    assert [package.reference for package in packages_of(plan)] == ["nixpkgs#hello"]
     assert Finding(Finding.NOTE, "nosuch", "not in the box: it is not there") in plan.findings
 
 
 def test_host_without_nix_works_without_packages(tmp_path: Path) -> None:
-    machine = debian(tmp_path)
-    assert machine.plan().packages == ()
+    assert packages_of(debian(tmp_path).plan()) == ()
 
 
 @pytest.mark.req("UX-02")
@@ -141,13 +141,12 @@ def test_new_package_is_shown_as_new_and_another_version_is_not(machine: Machine
     keep(machine)
     without, with_hello = planned(machine), planned(machine, "hello")
     news = find_news(with_hello, (frozenset(agreement(without)),))
-    assert news.packages == with_hello.packages
+    assert [grant.lines[0] for grant in news.grants] == [("package", "nixpkgs#hello")]
     assert not news.is_grave
     new = news_text(with_hello, news, Style(False)).removeprefix("New since you agreed")
     assert new.split() == ["--package", "hello", "(hello-2.12)"]
-    newer = with_hello.packages[0].replace(paths=(GLIBC,))
-    agreed = (frozenset(agreement(with_hello)),)
-    assert find_news(with_hello.having(Packages((newer,))), agreed).amount == 0
+    newer = packages_of(with_hello)[0].replace(paths=(GLIBC,))
+    assert grant(newer).lines == grant(packages_of(with_hello)[0]).lines
 
 
 # How Nix is asked for packages, and what is understood of its answers.

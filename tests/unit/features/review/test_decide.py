@@ -21,10 +21,9 @@ from claudebox.overlay.screen import landed_text
 from claudebox.paths import within
 from claudebox.state import State
 from claudebox.text import Style
-from claudebox.view.audit import audit
-from claudebox.view.shell import shell_command
 from hosts.machine import EVERYONE, TREES, Machine
 from saying import parse
+from shown import audit, shell_command
 from unit.overlay.world import make_world
 
 pytestmark = pytest.mark.req("LAND-01")
@@ -170,7 +169,7 @@ def test_symlink_into_a_directory_takes_no_layer_from_it(machine: Machine) -> No
 
 
 def test_agreement_to_walls_covers_layers(machine: Machine) -> None:
-    from claudebox.agreement import agreement, find_news
+    from claudebox.consent import agreement, find_news
 
     machine.plant(f"/proc/sys/kernel/osrelease: 6.12.1\n{SOME}")
     agreed = frozenset(agreement(machine.plan("--review", "off", *WITHOUT_CLAUDE)))

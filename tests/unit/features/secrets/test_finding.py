@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.errors import Problem
 from claudebox.features.secrets import finding
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, MASK, RW, Finding, Plan
 from claudebox.text import Style
-from claudebox.view.as_json import audit_json
-from claudebox.view.audit import audit
-from claudebox.view.sandbox import sandbox_md
 from hosts.machine import EVERYONE, TREES, Machine
+from shown import audit, audit_json, sandbox_md
 
 pytestmark = pytest.mark.req("SEC-01")
 

@@ -4,6 +4,7 @@ import pytest
 
 from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
 from claudebox.commands.prove.canaries import KERNEL, Trial
+from claudebox.features.broker.decide import limits_text
 from claudebox.model import Trace
 from claudebox.overlay.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.overlay.comparison import Leftover
@@ -11,7 +12,6 @@ from claudebox.overlay.screen import MOST_LINES, Row, View, counts, summary
 from claudebox.servers.broker.policy import Refusal
 from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.text import Style, counted
-from claudebox.view.audit import limit_text
 
 PLAIN = Style(colour=False)
 VIEW = View("/p", "/h", PLAIN)
@@ -77,7 +77,7 @@ def test_limits_of_the_broker(limits: Allowance, text: str) -> None:
 
 
 def test_limits_of_the_broker_in_the_audit() -> None:
-    assert [limit_text("requests", number) for number in (1, 2)] == ["1 request", "2 requests"]
+    assert [limits_text((("requests", number),)) for number in (1, 2)] == ["1 request", "2 requests"]
 
 
 @pytest.mark.parametrize(

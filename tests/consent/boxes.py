@@ -3,13 +3,16 @@
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from claudebox.agreement import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
+from claudebox.consent import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
+from claudebox.features.login.decide import grants as grants_of_login
+from claudebox.features.network.decide import grants as grants_of_network
 from claudebox.model import (
     BY_DEFAULT,
     FROM_HOST,
     HIDE,
     EnvVar,
     Finding,
+    Grant,
     Kernel,
     Login,
     Mount,
@@ -66,6 +69,7 @@ def make(mounts, environment, network, program, found, login) -> Plan:  # type: 
         mounts=mounts,
         environment=environment,
         network=network,
+        grants=granted(network, login),
         program=program,
         wrapper=(),
         kernel=Kernel(b""),
@@ -74,6 +78,11 @@ def make(mounts, environment, network, program, found, login) -> Plan:  # type: 
         records=(login,) if login is not None else (),
         state=Instance("/state", "/p"),
     )
+
+
+def granted(network: Network, login: Login | None) -> tuple[Grant, ...]:
+    """What these two features ask the user for."""
+    return *grants_of_network(network), *(grants_of_login(login, "/home/x") if login is not None else ())
 
 
 plans = st.builds(
@@ -98,6 +107,11 @@ def agreed(*answered: Plan) -> tuple[frozenset[str], ...]:
 
 def news(plan: Plan, *answered: Plan) -> News:
     return find_news(plan, agreed(*answered))
+
+
+def granted_anew(plan: Plan, *answered: Plan) -> list[str]:
+    """What is new of what features ask for, by the lines that would be noted."""
+    return [" ".join(grant.lines[0]) for grant in news(plan, *answered).grants]
 
 
 def is_agreed(plan: Plan, *answered: Plan) -> bool:

@@ -4,9 +4,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agreement.boxes import (
+from claudebox.consent import agreement, write_agreements
+from claudebox.model import FROM_HOST, HIDE, RW, EnvVar, Finding, Login, Mount, Network, Origin, Plan
+from claudebox.mounts import arrange
+from claudebox.paths import is_below
+from claudebox.settings.table import TIERS
+from consent.boxes import (
     QUICK,
     findings,
+    granted,
+    granted_anew,
     grants,
     hides,
     is_agreed,
@@ -19,11 +26,6 @@ from agreement.boxes import (
     variables,
     with_grant,
 )
-from claudebox.agreement import agreement, write_agreements
-from claudebox.model import FROM_HOST, HIDE, RW, EnvVar, Finding, Login, Mount, Network, Origin, Plan
-from claudebox.mounts import arrange
-from claudebox.paths import is_below
-from claudebox.settings.table import TIERS
 
 pytestmark = pytest.mark.req("UX-02")
 
@@ -72,21 +74,23 @@ def test_one_more_finding_is_not_agreed(plan: Plan, finding: Finding) -> None:
 @QUICK
 @given(plans, networks)
 def test_network_that_reaches_more_is_not_agreed(plan: Plan, other: Network) -> None:
-    changed = news(plan.replace(network=other), plan)
-    assert bool(changed.tier) == (TIERS.index(other.tier) < TIERS.index(plan.network.tier))
+    changed = granted_anew(plan.replace(network=other, grants=granted(other, None)), plan)
+    is_wider = TIERS.index(other.tier) < TIERS.index(plan.network.tier)
     held = {(port.host, port.box) for port in plan.network.published}
-    assert changed.published == tuple(port for port in other.published if (port.host, port.box) not in held)
     reached = {port.host for port in plan.network.host_ports}
-    assert changed.host_ports == tuple(port for port in other.host_ports if port.host not in reached)
+    assert changed == [
+        *([f"network {other.tier}"] if is_wider else []),
+        *(f"publish {port.host}:{port.box}" for port in other.published if (port.host, port.box) not in held),
+        *(f"host-port {port.host}" for port in other.host_ports if port.host not in reached),
+    ]
 
 
 @QUICK
 @given(plans, logins)
 def test_another_login_is_not_agreed(plan: Plan, login: Login | None) -> None:
     old, new = (one.file if one is not None else "" for one in (plan.get(Login), login))
-    assert bool(news(plan.replace(records=(login,) if login is not None else ()), plan).login) == (
-        bool(new) and new != old
-    )
+    changed = granted_anew(plan.replace(grants=granted(plan.network, login)), plan)
+    assert changed == ([f"login {new}"] if new and new != old else [])
 
 
 @QUICK
@@ -103,8 +107,7 @@ def test_less_is_agreed(plan: Plan, data: st.DataObject) -> None:
         mounts=tuple(mount for mount in plan.mounts if mount not in gone),
         environment=plan.environment[: data.draw(st.integers(0, 3))],
         findings=plan.findings[: data.draw(st.integers(0, 3))],
-        network=Network("none", "", Origin.of_rule("")),
-        records=(),
+        grants=granted(Network("none", "", Origin.of_rule("")), None),
     )
     assert is_agreed(less, plan)
 

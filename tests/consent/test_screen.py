@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.model import Plan
+from claudebox.output.audit import news_text
 from claudebox.text import WIDTH, Style, width
-from claudebox.view.audit import news_text
 from golden import Golden
 from hosts.machine import EVERYONE, TREES, Machine
 

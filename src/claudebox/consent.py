@@ -1,4 +1,4 @@
-"""What the user said yes to, and what a box would have beyond it.
+"""What the user said yes to, what a box would have beyond it, and the questions before a start.
 
 Every yes is kept as one set of lines, in a file that a person can read and that no box can see. A box starts without
 the question if one of the sets covers it. Why sets, and not all lines that were ever agreed to: a token agreed to with
@@ -6,60 +6,64 @@ the question if one of the sets covers it. Why sets, and not all lines that were
 alternates between two ways to start is asked once for each.
 
 What takes something away belongs to the set, too: a box that no longer hides a path, or makes it writable, is another
-box. What is guarded does not, because it follows from the files that exist: it adds nothing to the project, which was
-agreed to, and where somebody opens it, a finding says so.
+box. What follows from the files that exist does not: it adds nothing to the project, which was agreed to, and where
+somebody opens it, a finding says so. Nor does what is kept for the project alone: it shows nothing of the host.
 """
 
 from __future__ import annotations
 
-from claudebox.features.guard.decide import RULE as GUARD
-from claudebox.features.guard.decide import is_guard
-from claudebox.features.secrets.table import RULE as SECRETS
-from claudebox.host import pinned
+import os
+
+from claudebox.errors import Declined, Problem
+from claudebox.host import Host, pinned
 from claudebox.host.system import CERTIFICATE_BUNDLES
 from claudebox.host.tree import Tree
 from claudebox.host.variables import LEADING, shown_way
 from claudebox.model import (
+    ANY_VERSION,
     COVER,
     FROM_HOST,
     RO,
     RW,
-    Allowed,
-    Allowlist,
-    Broker,
+    UNASKED,
     EnvVar,
     Finding,
-    Login,
+    Grant,
     Mount,
-    Network,
-    Package,
     Plan,
     Port,
     Preparation,
     Program,
 )
+from claudebox.output.terminal import ask, can_ask, errors_height, errors_style, say, says_yes
 from claudebox.paths import move, parents
 from claudebox.record import Record
-from claudebox.settings.table import FULL, INET, TIERS
+from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Value
+from claudebox.settings.gather import Layers, gather
+from claudebox.settings.words import Request
 from claudebox.state import Instance, memory
-from claudebox.state.memory import Form, Memory, escape, path_note
+from claudebox.state.memory import Form, Memory, path_note
+from claudebox.state.memory import escape as escape_line
+from claudebox.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Any
 
+    from claudebox.settings.table import Table
+
 # Each yes is a group of lines, with an empty line before and after it.
 FORM = Form(
     "What you agreed to: claudebox asks when a box has more. Remove this file to be asked again.", largest=1 << 18
 )
 MOST_AGREEMENTS = 8
-
 USUAL_BUNDLES = (*CERTIFICATE_BUNDLES, pinned.CERTIFICATES)
-
-CACHE = "cache"  # the rule
 WITHOUT = "without"
 READ_ONLY = "read-only"
+SHOW_ALL = "?"
+COLUMN = 25
+OFFER = "(claudebox --setup offers a stricter box: login outside, listed hosts, review)"
 
 Agreement = frozenset[str]
 
@@ -68,14 +72,9 @@ class News(Record):
     """What a plan has and an agreement lacks."""
 
     program: tuple[Program, ...] = ()
-    tier: tuple[Network, ...] = ()
-    published: tuple[Port, ...] = ()
-    host_ports: tuple[Port, ...] = ()
-    allowed: tuple[Allowed, ...] = ()
-    login: tuple[str, ...] = ()
+    grants: tuple[Grant, ...] = ()
     mounts: tuple[Mount, ...] = ()
     variables: tuple[EnvVar, ...] = ()
-    packages: tuple[Package, ...] = ()
     findings: tuple[Finding, ...] = ()
     lost: tuple[tuple[str, str], ...] = ()  # protections that are gone: the kind and the path
 
@@ -98,6 +97,9 @@ class News(Record):
         return tuple(finding for finding in self.findings if finding.is_grave)
 
 
+# What is new
+
+
 def find_news(plan: Plan, agreements: tuple[Agreement, ...]) -> News:
     """Compare the plan with the nearest agreement, which is the one that covers it all, if there is one."""
     nearest = _since(plan, agreements[0] if agreements else frozenset())
@@ -112,7 +114,8 @@ def _since(plan: Plan, agreed: Agreement) -> News:
     new: dict[str, list[Any]] = {}
     for field, what, lines in _parts(plan):
         # With more network, a secret is news again: it was agreed to where it could not get far.
-        is_worse = field == "findings" and what.kind == Finding.SECRET and ("tier" in new or "allowed" in new)
+        is_secret = field == "findings" and what.kind == Finding.SECRET
+        is_worse = is_secret and any(grant.widens for grant in new.get("grants", ()))
         if is_worse or agreed.isdisjoint(lines):
             new.setdefault(field, []).append(what)
     return News(**{field: tuple(found) for field, found in new.items()}, lost=_lost(plan, agreed))
@@ -128,47 +131,28 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
 
     The first line is noted, the others grant more than it does.
     """
-    network = plan.network
     # The arguments of claude do not matter: it can do everything that the box allows anyway.
     yield "program", plan.program, (f"runs {_word(plan.program.title)}",)
-    # This tier and those that reach more.
-    yield "tier", network, tuple(f"network {tier}" for tier in TIERS[TIERS.index(network.tier) :: -1])
-    yield from (("published", port, (f"publish {port.host}:{port.box}",)) for port in network.published)
-    yield from (("host_ports", port, (f"host-port {port.host}",)) for port in network.host_ports)
-    allowlist = plan.get(Allowlist)
-    for row in allowlist.allowed if allowlist is not None else ():
-        line = f"allow {row.host} port {','.join(map(str, row.ports)) or 'every'}"
-        yield "allowed", row, (line, f"network {INET}", f"network {FULL}")
-    yield from (("login", line, (line,)) for line in _login_lines(plan))
-    yield from (("mounts", mount, _mount_lines(mount)) for mount in _granted(plan))
+    for grant in plan.grants:
+        yield "grants", grant, tuple(" ".join(map(_word, line)) for line in grant.lines)
+    for mount in plan.mounts:
+        if _shows_host(mount, plan) and mount.consent != UNASKED:
+            yield "mounts", mount, _mount_lines(mount)
     yield from (("variables", variable, _variable_lines(variable)) for variable in plan.environment)
-    # The version of a package does not matter: the box can read the whole store anyway.
-    yield from (("packages", package, (f"package {_word(package.reference)}",)) for package in plan.packages)
     for finding in plan.findings:
-        yield "findings", finding, (f"{finding.kind} {_word(finding.subject)}: {escape(finding.text)}",)
-
-
-def _granted(plan: Plan) -> list[Mount]:
-    # The project's own cache shows nothing of the host, and appears when there is a place for it.
-    return [
-        mount
-        for mount in plan.mounts
-        if mount.kind in FROM_HOST
-        and not is_guard(mount)
-        and (_shows_host(mount, plan) or not mount.origin.is_rule(CACHE))
-    ]
+        yield "findings", finding, (f"{finding.kind} {_word(finding.subject)}: {escape_line(finding.text)}",)
 
 
 def _mount_lines(mount: Mount) -> tuple[str, ...]:
     source, path = _word(mount.source), _word(mount.path)
-    if mount.kind == RO and mount.origin.is_rule("claude", "toolchain"):
+    if mount.consent == ANY_VERSION:
         source, path = _any_version(source), _any_version(path)
     what = source if source == path else f"{source} as {path}"
     return (f"{RW} {what}",) if mount.kind == RW else (f"{mount.kind} {what}", f"{RW} {what}")
 
 
 def _any_version(path: str) -> str:
-    """The path with `*` for a version: Claude and toolchains are updated into a new directory each time."""
+    """The path with `*` for a version."""
     return "/".join("*" if _is_version(part) else part for part in path.split("/"))
 
 
@@ -188,14 +172,6 @@ def _variable_lines(variable: EnvVar) -> tuple[str, ...]:
     return (secret,) if variable.secret else (line, secret)
 
 
-def _login_lines(plan: Plan) -> list[str]:
-    broker, login = plan.get(Broker), plan.get(Login)
-    if broker is not None:
-        way = f" to {_word(shown_way(broker.url))}" if broker.url else ""
-        return [f"broker {_word(broker.shown)}{way}"]
-    return [f"login {_word(login.file)}"] if login is not None and login.file else []
-
-
 def _protections(plan: Plan) -> list[str]:
     """What lies over a part of a host mount, so that less of it can be seen or written.
 
@@ -206,7 +182,7 @@ def _protections(plan: Plan) -> list[str]:
     lines = []
     for mount in plan.mounts:
         base = next((by_path[path] for path in parents(mount.path) if path in by_path), None)
-        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.origin.is_rule(SECRETS, GUARD):
+        if base is None or not _shows_host(base, plan) or mount.kind == COVER or mount.consent == UNASKED:
             continue
         if mount.kind not in FROM_HOST or mount.source != move(mount.path, base.path, base.source):
             lines.append(f"{WITHOUT} {_word(mount.path)}")
@@ -223,7 +199,7 @@ def _lost(plan: Plan, agreed: Agreement) -> tuple[tuple[str, str], ...]:
     by_path = {_word(mount.path): mount for mount in plan.mounts}
 
     def is_open(kind: str, path: str) -> bool:
-        if path in by_path and not is_guard(by_path[path]):
+        if path in by_path and by_path[path].consent != UNASKED:
             return False  # what is mounted there speaks for itself
         base = next((by_path[above] for above in (path, *parents(path)) if above in by_path), None)
         return base is not None and _shows_host(base, plan) and (kind == WITHOUT or base.kind == RW)
@@ -243,10 +219,10 @@ def _shows_host(mount: Mount, plan: Plan) -> bool:
 
 def _word(text: str) -> str:
     """The text without spaces and `*`, so that no name can pass for two words or for any version."""
-    return escape(text).replace(" ", "\\x20").replace("*", "\\x2a")
+    return escape_line(text).replace(" ", "\\x20").replace("*", "\\x2a")
 
 
-# The file.
+# The file
 
 
 def recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[Agreement, ...]:
@@ -284,3 +260,110 @@ def read_agreements(recalled: Memory) -> tuple[Agreement, ...]:
 
 def write_agreements(agreements: Sequence[Sequence[str]]) -> bytes:
     return memory.write(FORM, ["", *(line for group in agreements for line in (*group, ""))])
+
+
+# The questions
+
+
+def ask_about_project(settings: Table, host: Host, request: Request, layers: Layers) -> Layers:
+    """Ask whether the project gets what its file asks for. Without an answer, it gets nothing."""
+    from claudebox.files import prepare
+    from claudebox.plan import make_plan
+    from claudebox.settings.files import note_decision
+
+    project = layers.project
+    if project is None or request.yes or not can_ask():
+        return layers
+    try:
+        make_plan(host, request, gather(settings, host, request, project.replace(granted=True)).settings)
+    except Problem as problem:
+        # Nobody can say yes to that, so it counts as a no until the file changes.
+        note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
+        return layers.replace(settings=layers.settings.replace(findings=(note,)))
+    say(wishes_text(project.wishes, errors_style()))
+    granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
+    prepare(note_decision(host, project.content_id, granted=granted))
+    return gather(settings, host, request, project.replace(granted=granted))
+
+
+def wishes_text(wishes: tuple[Statement, ...], style: Style) -> str:
+    lines = [style.paint("This project asks for more than it gets by itself:", BOLD)]
+    for wish in wishes:
+        words = [escape(_value_text(wish.value)), f"({escape(wish.value.origin.shown)})"]
+        lines += table_row(f"+ {wish.setting.key}", words, COLUMN, style)
+    return "\n".join(lines) + "\n"
+
+
+def _value_text(value: Value) -> str:
+    if isinstance(value, MountWish):
+        place = f" as {value.destination}" if value.destination else ""
+        return f"{value.source}{place}, {'writable' if value.access == 'rw' else 'read-only'}"
+    if isinstance(value, EnvWish):
+        return value.name if value.value is None else f"{value.name}={value.value}"
+    if isinstance(value, Port):
+        return str(value.host) if value.host == value.box else f"{value.host}:{value.box}"
+    return value.text
+
+
+def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
+    """Show the box and ask, unless `--yes` says not to. Raises a Problem unless the answer is yes.
+
+    `agreed` is one line about what was agreed to before; "" if nothing was.
+    """
+    from claudebox.plan import sections_of
+
+    asks = not request.yes and can_ask()
+    style = errors_style()
+    if request.quiet and not asks:
+        # Nobody has seen these yet, and nobody will be asked.
+        say("".join(f"claudebox: {escape(finding.subject)}: {escape(finding.text)}\n" for finding in news.flagged))
+    elif agreed and request.yes and news.is_command_alone:
+        # Who says yes in advance has just typed the command.
+        say(f"{agreed.rstrip()}; another command (--audit)\n")
+    elif agreed:
+        from claudebox.output.audit import news_text
+        from claudebox.output.first_screen import how_to_see_all
+
+        hint = style.paint(how_to_see_all(style, asks=asks), DIM)
+        say(f"{agreed}{news_text(plan, news, style)}{hint}\n")
+    elif can_ask():
+        from claudebox.output.first_screen import first_screen
+
+        offer = style.paint(OFFER, DIM) + "\n" if asks and is_first_use(plan) else ""
+        say(first_screen(plan, sections_of(plan), style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
+    else:
+        from claudebox.output.audit import audit
+
+        # All of it, although it is long: what entered is found in a log afterwards, where nobody can ask for the rest.
+        say(audit(plan, sections_of(plan), style) + (f"({LEFT_OUT})\n" if request.yes else ""))
+    if not request.yes:
+        _require_yes(plan, news, style)
+
+
+def is_first_use(plan: Plan) -> bool:
+    """Whether nothing is kept yet for any project of this user: who has used it before has made their choice."""
+    return plan.state is not None and not os.path.lexists(os.path.dirname(plan.state.directory))
+
+
+def _require_yes(plan: Plan, news: News, style: Style) -> None:
+    question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
+    while (answer := ask(question)) == SHOW_ALL:
+        _show_all(plan, style)
+    if answer not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
+        raise Declined("nothing was started")
+
+
+def _show_all(plan: Plan, style: Style) -> None:
+    """Show the whole audit, in the user's pager if the terminal is one that a pager can use."""
+    from claudebox.output.audit import audit
+    from claudebox.output.terminal import page
+    from claudebox.plan import sections_of
+
+    text = audit(plan, sections_of(plan), style)
+    try:
+        if os.environ.get("TERM", "dumb") != "dumb":
+            page(text.splitlines(), plan.person.home)
+            return
+    except OSError:
+        pass  # the answer comes from standard input, and there is no terminal of ours for a pager
+    say(text)

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from agreement.boxes import QUICK, agreed, is_agreed, news, plans, read, with_grant
-from claudebox.agreement import (
+from claudebox.consent import (
     FORM,
     MOST_AGREEMENTS,
     agreement,
@@ -17,6 +16,7 @@ from claudebox.agreement import (
 )
 from claudebox.model import FROM_HOST, HIDE, LAYER, RO, RW, EnvVar, Mount, Origin, Plan
 from claudebox.mounts import arrange
+from consent.boxes import QUICK, agreed, granted_anew, is_agreed, news, plans, read, with_grant
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("UX-02")
@@ -184,8 +184,8 @@ def test_login_that_appears_is_asked_about(machine: Machine) -> None:
     file.unlink()
     answered = machine.plan()
     file.write_bytes(content)
-    changed = news(machine.plan(), answered)
-    assert (len(changed.login), changed.amount) == (1, 1)
+    assert granted_anew(machine.plan(), answered) == ["login /home/alice/.claude/.credentials.json"]
+    assert news(machine.plan(), answered).amount == 1
     assert is_agreed(machine.plan("--auth", "none"), machine.plan())
 
 

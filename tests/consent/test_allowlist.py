@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from agreement.boxes import is_agreed, news
-from claudebox.agreement import agreement, find_news
+from claudebox.consent import agreement, find_news
 from claudebox.model import Plan
+from consent.boxes import granted_anew, is_agreed
 from hosts.machine import EVERYONE, TREES, Machine
 
 pytestmark = pytest.mark.req("UX-02", "NAME-01")
@@ -24,7 +24,7 @@ def listed(machine: Machine, *hosts: str) -> Plan:
 
 def test_new_host_is_asked_about(machine: Machine) -> None:
     before, after = listed(machine, "a.example", "@npm"), listed(machine, "a.example", "b.example", "@npm")
-    assert [row.host for row in news(after, before).allowed] == ["b.example"]
+    assert granted_anew(after, before) == ["allow b.example port 80,443"]
     assert is_agreed(before, after)
 
 
@@ -39,13 +39,12 @@ def test_name_does_not_cover_all_below_the_same(machine: Machine) -> None:
 
 def test_wider_tier_covers_every_list(machine: Machine) -> None:
     inet, few = machine.plan("--network", "inet", "-p", "x"), listed(machine, "a.example", "@claude")
-    assert news(few, inet).allowed == ()
-    assert not news(few, inet).tier
-    assert news(inet, few).tier
+    assert granted_anew(few, inet) == []
+    assert granted_anew(inet, few) == ["network inet"]
 
 
 def test_yes_to_the_tier_by_its_old_name_is_not_remembered(machine: Machine) -> None:
     before = listed(machine, "a.example")
     old = frozenset("network names" if line == "network allowlist" else line for line in agreement(before))
-    assert find_news(before, (old,)).tier
+    assert [grant.lines[0] for grant in find_news(before, (old,)).grants] == [("network", "allowlist")]
     assert not find_news(before, (frozenset(agreement(before)),)).amount

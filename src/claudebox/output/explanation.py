@@ -8,11 +8,11 @@ from typing import Any
 from claudebox.errors import quote
 from claudebox.host import Host
 from claudebox.model import Origin, Plan
+from claudebox.output.as_json import dump
 from claudebox.record import Record
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
 from claudebox.text import BOLD, DIM, Style, escape, fill
-from claudebox.view.as_json import dump
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

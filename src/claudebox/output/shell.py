@@ -3,62 +3,40 @@
 from __future__ import annotations
 
 from claudebox.errors import quote
-from claudebox.features.limits import Limits
+from claudebox.host.programs import called_pasta
 from claudebox.host.secrets import secret_value
-from claudebox.model import Allowlist, Broker, EnvVar, Plan, Preparation, Uplink
-from claudebox.sandbox.argv import Data, Operation, bwrap_operations, called_pasta, program_words
-from claudebox.view.sandbox import sandbox_md
+from claudebox.model import EnvVar, Plan, Preparation, Uplink
+from claudebox.output.section import Section
+from claudebox.sandbox.argv import Data, Operation, bwrap_operations, program_words
+from claudebox.text import escape
 
 FIRST_DESCRIPTOR = 3
 LAST_DESCRIPTOR = 9  # more are unknown to some shells
-PER_CENT = 10_000  # microseconds of a second
 END = "END"
 CLEAR_GROUPS = "setpriv --clear-groups"
-NO_LIST = """\
-# --network allowlist: only claudebox starts the process that knows the list. After pasting, the box reaches nothing.
-# In a launch, these rules lead its connections to that process (PORT is chosen then), in a network without a way out:
-"""
-NO_LAYERS = """\
-# Only claudebox itself can keep changes until you land them. A launch does so for all of these; in this command their
-# guarded parts are read-only, and the rest is written at once: {names}
-"""
-NO_BROKER = "# --auth broker: only claudebox starts the broker. After pasting, nobody answers at its port.\n"
 IGNORE_CTRL_C = "trap '' INT QUIT"  # bwrap must outlive it; `env` in the box undoes this
 
 
-def shell_command(plan: Plan, layered: tuple[str, ...] = ()) -> str:
-    """The whole launch. What bwrap is given through descriptors is written into a directory first.
-
-    `layered` are directories of the project that are layers in a launch, and read-only here.
-    """
+def shell_command(plan: Plan, sections: tuple[Section, ...]) -> str:
+    """The whole launch. What bwrap is given through descriptors is written into a directory first."""
     files: list[Data] = []
     redirections: list[str] = []
     # With an uplink, the groups have been dropped already.
     clear_groups = plan.kernel.drop_groups and plan.network.uplink is None
-    limits = "" if plan.network.uplink else _limits(plan)
-    lines = [f"{limits}{CLEAR_GROUPS} env -i \\" if clear_groups else f"{limits}env -i \\"]
+    start = "".join(section.start for section in sections)
+    lines = [f"{'' if plan.network.uplink else start}{f'{CLEAR_GROUPS} ' if clear_groups else ''}env -i \\"]
     lines += [f"  {_assignment(variable)} \\" for variable in plan.environment if not variable.late]
     lines += [f"  {quote(plan.bwrap)} \\"]
     operations = bwrap_operations(plan)
     lines += [f"  {_line(operation, files, redirections)} \\" for operation in operations]
     lines += [f"  {' '.join([*(_argument(word) for word in program_words(plan)), *redirections])}"]
     box = _with_files("\n".join(lines), files)
-    comments = NO_LAYERS.format(names=" ".join(map(quote, layered))) if layered else ""
-    return comments + _preparations(plan) + (_connected(box, plan, plan.network.uplink) if plan.network.uplink else box)
+    comments = "".join(f"# {escape(line)}\n" for one in sections for line in one.comment.splitlines())
+    connected = _connected(box, plan, plan.network.uplink, start) if plan.network.uplink else box
+    return comments + _preparations(plan) + connected
 
 
-def _limits(plan: Plan) -> str:
-    limits = plan.get(Limits)
-    if limits is None:
-        return ""
-    manager = "--system" if plan.kernel.drop_groups else "--user"
-    properties = [f"MemoryMax={limits.memory}", "MemorySwapMax=0"] if limits.memory else []
-    properties += [f"TasksMax={limits.pids}"] if limits.pids else []
-    properties += [f"CPUQuota={limits.cpu // PER_CENT}%"] if limits.cpu else []
-    return f"systemd-run {manager} --scope --quiet --collect {' '.join(f'-p {words}' for words in properties)} -- \\\n"
-
-
-def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
+def _connected(box: str, plan: Plan, uplink: Uplink, start: str) -> str:
     """The same pasta and filter as in a launch, arranged for a shell: here, pasta starts everything else.
 
     (A launch attaches pasta instead: if pasta were killed while it starts, it would leave a process behind.)
@@ -74,7 +52,7 @@ def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
     script = f"{quote(uplink.nft)} -f - <<'{mark}' || exit 125\n{uplink.ruleset}{mark}\n{box}"
     chain = _end_mark(script.encode(errors="surrogateescape"), "CHAIN")
     return (
-        f"({IGNORE_CTRL_C}\n{_limits(plan)}{prefix}{quote(called_pasta(uplink.pasta))} {options} -- \\\n"
+        f"({IGNORE_CTRL_C}\n{start}{prefix}{quote(called_pasta(uplink.pasta))} {options} -- \\\n"
         f"/bin/sh -c \"$(cat <<'{chain}'\n{script}{chain}\n)\"\n)\n"
     )
 
@@ -82,11 +60,7 @@ def _connected(box: str, plan: Plan, uplink: Uplink) -> str:
 def _preparations(plan: Plan) -> str:
     """What claudebox writes before it starts the box, except what is private."""
     directories = [item.path for item in plan.preparations if item.kind == Preparation.DIRECTORY]
-    missing = [quote(package.reference) for package in plan.packages if not package.paths]
-    text = NO_BROKER if plan.get(Broker) is not None else ""
-    text += _allowlist(listed) if (listed := plan.get(Allowlist)) is not None else ""
-    text += "".join(f"# claudebox asks Nix for {reference} first: it is not resolved yet\n" for reference in missing)
-    text += f"mkdir -p -m 700 {' '.join(map(quote, dict.fromkeys(directories)))}\n" if directories else ""
+    text = f"mkdir -p -m 700 {' '.join(map(quote, dict.fromkeys(directories)))}\n" if directories else ""
     for item in plan.preparations:
         if item.kind == Preparation.EMPTY_FILE:
             # `>>` would follow a symlink, which the agent may have put there.
@@ -97,22 +71,9 @@ def _preparations(plan: Plan) -> str:
             text += f"[ -e {quote(item.path)} ] || ln -sf {quote(item.content.decode())} {quote(item.path)}\n"
         elif item.is_private:
             text += f"# claudebox also writes {quote(item.path)}\n"
-        elif item.kind in (Preparation.FILE, Preparation.SANDBOX):
-            is_file = item.kind == Preparation.FILE
-            text += _written(
-                quote(item.path), item.content if is_file else sandbox_md(plan).encode(errors="surrogateescape")
-            )
+        elif item.kind == Preparation.FILE:
+            text += _written(quote(item.path), item.content)
     return text
-
-
-def _allowlist(allowlist: Allowlist) -> str:
-    """What a launch would do, as comments: the rules, and the list."""
-    from claudebox.features.allowlist.act import ruleset
-    from claudebox.features.allowlist.rules import as_text
-
-    rules = "".join(f"#   {line}\n" for line in ruleset("PORT").expandtabs(4).splitlines())
-    hosts = "".join(f"#   {as_text(row)}\n" for row in allowlist.allowed) or "#   (nothing)\n"
-    return f"{NO_LIST}{rules}# The list:\n{hosts}"
 
 
 def _assignment(variable: EnvVar) -> str:
