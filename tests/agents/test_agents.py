@@ -8,7 +8,7 @@ import pytest
 
 from broker.standin import STREAM, Asked, Pieces, Server, reply
 from claude.api import FAREWELL
-from claudebox.features.agents.decide import AGENTS
+from claudebox.features.claude.agents import AGENTS
 from conftest import Account, Box
 from running import pins
 from running.needs import needed

@@ -3,9 +3,10 @@
 import os
 from collections.abc import Callable
 
+from claudebox import servers
 from claudebox.features.broker import act
 from claudebox.features.broker.decide import find_upstream
-from claudebox.features.login import act as login
+from claudebox.features.login import start_copying
 from claudebox.model import Launch, Login, Origin
 from claudebox.process.companion import Companion, start_beside
 from claudebox.servers.broker.upstream import trust
@@ -68,12 +69,12 @@ def login_kept_in(home: str) -> Login:
 
 
 def login_not_handed_over(scene: Scene) -> None:
-    login.start_keeping_in_step(login_kept_in(str(scene.machine.root / "gone")))
+    start_copying(login_kept_in(str(scene.machine.root / "gone")))
 
 
 def login_on_old_kernel(scene: Scene) -> None:
-    old_kernel(scene).monkeypatch.setattr(login, "is_current", lambda _: True)
-    login.start_keeping_in_step(login_kept_in("/nonexistent"))
+    old_kernel(scene).monkeypatch.setattr(servers, "is_current", lambda _: True)
+    start_copying(login_kept_in("/nonexistent"))
 
 
 PROBLEMS: Problems = {

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.caches import CACHES, Cache
-from claudebox.features.caches.decide import HOSTS, PLACE, PLACES, inside, name_of
+from claudebox.features.caches.places import HOSTS, PLACE, PLACES, inside, name_of
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import RW, SYMLINK, Finding, Plan, Step
 from claudebox.paths import is_inside
