@@ -17,17 +17,19 @@ _BY_CONTENT = {
         ".jwt_secret .ansible-vault-pass .passphrase .master-key root_ca_key hsm_secret token.pickle .vault-token "
         ".erlang.cookie identity secrets/db .secrets/x id_ed25519_work AuthKey_AB12.p8 config/master.key "
         "mongo-keyfile my-recovery-codes.txt mnemonic .supabase/access-token .bash_history x.p12 x.kdbx "
-        "wallet.dat cookies.txt x.macaroon .gitcookies .google_authenticator"
+        "wallet.dat cookies.txt x.macaroon .gitcookies .google_authenticator .pass passwords.md secrets.db "
+        "credentials.v2 .android/adbkey .env.swp"
     ),
     _ENV: (
         ".env .env.local .env-prod .env_prod .env~ .ENV .env2 .env.1 prod.env prod.env.bak .dev.vars .flaskenv "
         ".renviron .rbenv-vars .powenv .env.d/prod .envs/.production/.django .gitlab-ci-local-variables.yml "
-        "rootkey.csv .aws/credentials"
+        "rootkey.csv .aws/credentials .envprod credentials.prod secrets.properties.prod"
     ),
     f"export TOKEN={CANARY}\n": ".envrc .envrc.private env.sh shop-openrc.sh .profile",
     _JSON: (
         "credentials.json my_secrets.json api_keys.json local.settings.json terraform.tfstate .docker/config.json "
         "playwright/.auth/user.json .mcp.json .claude/settings.local.json .vscode/settings.json auth.json "
+        "secrets.json5 secrets.jsonc authorized_user.json service-account-file.json x-firebase-adminsdk-1.json "
         "x.tfvars.json appsettings.Development.json client_secret_1.json .azure/msal_token_cache.json tokens.json"
     ),
     _YAML: (
@@ -36,7 +38,7 @@ _BY_CONTENT = {
     ),
     _INI: (
         "prod.tfvars .pypirc .s3cfg rclone.conf .my.cnf gradle.properties key.properties alembic.local.ini "
-        ".databrickscfg"
+        ".databrickscfg secrets.tf secret.hcl config/prod.secret.exs secrets.nix .secrets.dhall"
     ),
     _XML: "settings.xml web.config nuget.config tomcat-users.xml WebServers.xml",
     _CODE: "wp-config.php config.php.bak settings.local.php",
@@ -52,5 +54,6 @@ ORDINARY = (
     "secrets.yaml.enc secrets.example.yml credentials.template.json docs/secrets.md keyboard.ts id_rsa.pub "
     "password_reset.html wg.py aws/x.tf reset_password.html.erb token.d.ts PasswordField.tsx secret.service.ts "
     ".environment prod.env.example x.pem.md main.py~ .main.py.swp i18n/en.json openapi.yaml monkey.json "
+    "token.svg .environment.ts .main.py.swo secret.css "
     "hotkeys.json secrets/manager.py src/aws/config.yaml env/bin/python recovery_codes.rb keyfile.go values-list.tsx"
 )

@@ -55,34 +55,36 @@ def too_many_closed(scene: Scene) -> None:
 
 
 def keeping(scene: Scene) -> act.Keeping:
-    return act.Keeping(str(scene.machine.root), "/", "/", {}, (), lambda *_: None, 2, False)
+    judging = scene.machine.plan().get(decide.Judging)
+    assert judging is not None
+    return act.Keeping(str(scene.machine.root), "/", "/", {}, (), judging, 2, False)
 
 
 def no_inotify(scene: Scene) -> None:
+    given = keeping(scene)
     scene.monkeypatch.setattr(keeper, "c_call", lambda *_: -1)
-    keeper.Hand(keeping(scene))
+    keeper.Hand(given, 2)
 
 
 def no_watch(scene: Scene) -> None:
-    hand = keeper.Hand(keeping(scene).replace(project="/tmp"))
-    call = files.c_call
+    given, call = keeping(scene).replace(project="/tmp"), files.c_call
     refusing = lambda name, *words: -1 if name == "inotify_add_watch" else call(name, *words)  # noqa: E731
     scene.monkeypatch.setattr(keeper, "c_call", refusing)
-    hand.watch("/tmp")
+    keeper.Hand(given, 2)
 
 
 def no_way_into_the_box(scene: Scene) -> None:
-    hand = keeper.Hand(keeping(scene))
+    hand = keeper.Hand(keeping(scene), 2)
     scene.monkeypatch.setattr(keeper, "c_call", lambda *_: -1)
     hand.enter("/proc/self/ns/mnt")
 
 
 def no_mask(scene: Scene) -> None:
-    hand = keeper.Hand(keeping(scene))
+    hand = keeper.Hand(keeping(scene), 2)
     hand.decoys = os.open(scene.machine.root, os.O_PATH)
     (scene.machine.root / "0").touch()
     scene.monkeypatch.setattr(keeper, "c_call", lambda *_: -1)
-    scene.monkeypatch.setattr(hand, "shown_in", lambda _: [hand.decoys])
+    scene.monkeypatch.setattr(hand, "places_of", lambda _: [hand.decoys])
     (scene.machine.root / ".env").touch()
     hand.cover("/home/.env", 0)
 

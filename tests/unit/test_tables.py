@@ -10,7 +10,7 @@ from claudebox.features.broker.decide import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment import LOADER_NAMES, LOADER_PREFIXES
 from claudebox.features.kernel import KERNEL_HIDDEN, KERNEL_READ_ONLY
-from claudebox.features.secrets.table import IN_SKIPPED, WORDS
+from claudebox.features.secrets.table import IN_GIT, IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
 from claudebox.host.secrets import (
     PASS_WORDS,
@@ -32,7 +32,11 @@ TABLES: dict[str, tuple[str, ...]] = {
     "held in the project": tuple(name for _, _, *lines in ROWS for line in lines for name in line.split()),
     "directories of agents and forges": (*AGENTS, *FORGES),
     "begin with a dot, and are harmless": (*HARMLESS, *HARMLESS_ENDS, *HARMLESS_BEGINNINGS),
-    "masked in the project": (*(name for _, _, names in SECRETS for name in names.split()), *IN_SKIPPED, *WORDS),
+    "masked in the project": (
+        *(name for _, _, names in SECRETS for name in names.split()),
+        *(f".git/{name}" for name in IN_GIT),
+        *(*IN_SKIPPED, *WORDS),
+    ),
     "parts of /proc that root does not have": (*KERNEL_READ_ONLY, *KERNEL_HIDDEN),
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
     "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS),
