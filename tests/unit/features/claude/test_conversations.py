@@ -1,9 +1,3 @@
-from claudebox.errors import Problem
-from claudebox.facts import ClaudeHome
-from claudebox.features.claude.home import current_state
-from claudebox.host.tree import Tree
-from claudebox.state import Instance, State
-
 """What is found of saved conversations, in a directory where the agent may have written anything."""
 
 import os
@@ -12,8 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.errors import Problem
+from claudebox.facts import ClaudeHome
 from claudebox.features.claude import conversations
 from claudebox.features.claude.conversations import directory_name, is_identifier, saved_conversations
+from claudebox.features.claude.home import current_state
+from claudebox.host.tree import Tree
+from claudebox.state import Instance, State
+from claudebox.state.claude_settings import LARGEST_FILE
 
 PROJECT = "/home/ada/src/shop.js"
 NAME = "0123abcd-0123-4567-89ab-0123456789ab"
