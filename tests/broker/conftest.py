@@ -17,9 +17,8 @@ from broker.talk import API_KEY, Talk
 from claudebox.features.broker.act import BACKLOG
 from claudebox.features.broker.decide import parse_address
 from claudebox.model import Proxy
-from claudebox.servers.broker import serve
+from claudebox.servers.broker import Session, serve
 from claudebox.servers.broker.credentials import Fixed, Subscription
-from claudebox.servers.broker.exchange import Session
 from claudebox.servers.broker.upstream import Connection, Upstream, trust
 from claudebox.servers.broker.usage import Allowance, Meter
 from claudebox.state.journal import read_journal

@@ -22,16 +22,10 @@ from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
 from claudebox.features.broker.decide import parse_address
-from claudebox.servers.broker.credentials import (
-    CLIENT,
-    Fixed,
-    Revoked,
-    Subscription,
-    Unavailable,
-    renew,
-)
+from claudebox.servers.broker.credentials import CLIENT, Fixed, Subscription, renew
+from claudebox.servers.broker.policy import Revoked, Unavailable
 from claudebox.servers.broker.upstream import Upstream, trust
-from claudebox.state.login import Busy, Lock, Locks, Tokens
+from claudebox.state.login import Busy, Tokens, locked
 from patience import PATIENCE, comes_true
 
 HOUR = 3600.0
@@ -151,10 +145,10 @@ def test_lock_of_a_dead_process_is_taken_over(login: Login, issuer: Issuer, name
 def test_lock_is_kept_fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("claudebox.state.login.HEARTBEAT_SECONDS", 0.05)
     lock = tmp_path / "lock"
-    with Locks(Lock(str(lock), 10), stays_fresh=True):
+    with locked((str(lock), 10), stays_fresh=True):
         os.utime(lock, (0, 0))
         assert comes_true(lambda: lock.stat().st_mtime > 0)
-        with pytest.raises(Busy), Locks(Lock(str(lock), 10)):
+        with pytest.raises(Busy), locked((str(lock), 10)):
             pass
         assert lock.exists()
     assert not lock.exists()

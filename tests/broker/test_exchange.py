@@ -16,8 +16,9 @@ from broker.conftest import DUMMY, KEY, Start
 from broker.login import log_in
 from broker.standin import Asked, Close, Pieces, chunked, hello, message, reply
 from claudebox.model import Proxy
-from claudebox.servers.broker.credentials import Subscription, Unavailable
+from claudebox.servers.broker.credentials import Subscription
 from claudebox.servers.broker.messages import Truncated, read_answer, read_body
+from claudebox.servers.broker.policy import Unavailable
 from claudebox.servers.broker.usage import Allowance
 from claudebox.state.login import Tokens
 from patience import PATIENCE, comes_true

@@ -17,7 +17,8 @@ from broker.standin import Certificates, Server, hello, make_certificates
 from claudebox.errors import Problem
 from claudebox.features.broker.decide import find_proxy, parse_address
 from claudebox.model import Address, Proxy
-from claudebox.servers.broker.upstream import Unreachable, Upstream, trust
+from claudebox.servers.broker.policy import Unavailable
+from claudebox.servers.broker.upstream import Upstream, trust
 
 API = Address("api.example", 443, is_tls=True)
 
@@ -88,7 +89,7 @@ def test_somebody_elses_certificate_is_refused(tmp_path: Path, start: Start) -> 
 def test_certificate_for_another_name_is_refused(certificates: Certificates) -> None:
     with Server(hello, certificates.server, host="0.0.0.0") as api:
         upstream = Upstream(Address("127.0.0.2", api.port, is_tls=True), trust(str(certificates.authority)))
-        with pytest.raises(Unreachable, match="not trusted"):
+        with pytest.raises(Unavailable, match="not trusted"):
             upstream.connect()
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from claudebox.errors import FAILED
 from claudebox.features.broker import act
-from claudebox.features.broker.decide import find_upstream, no_trust
+from claudebox.features.broker.decide import find_upstream
 from claudebox.model import Launch, Origin
 from claudebox.process.companion import Companion, start_beside
 from claudebox.servers.broker.upstream import trust
@@ -43,7 +43,7 @@ def broker_that_says_why(_: Scene) -> None:
 
 
 def broker_without_trust(_: int) -> None:
-    raise no_trust("No such file or directory")
+    trust("/nonexistent")
 
 
 def broker_that_ended(_: Scene) -> None:

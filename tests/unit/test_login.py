@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from claudebox.state import login
-from claudebox.state.login import STORAGE_STALE_SECONDS, Busy, Lock, Locks, storage_lock
+from claudebox.state.login import STORAGE_STALE_SECONDS, Busy, locked, storage_lock
 
 TOKENS = login.Tokens("access", "refresh", 2_000_000_000.0, ("user:inference",))
 MCP = {"mcpOAuth": {"tea|1": {"accessToken": "of an MCP server"}}}
@@ -108,6 +108,6 @@ def test_lock_counts_as_left_behind_when_claude_says_so(tmp_path: Path, age: flo
 def test_second_lock_that_is_busy_gives_the_first_back(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     second.mkdir()
-    with pytest.raises(Busy), Locks(Lock(str(first), 10), Lock(str(second), 10)):
+    with pytest.raises(Busy), locked((str(first), 10), (str(second), 10)):
         pass
     assert not first.exists()

@@ -26,6 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Identity = tuple[int, int]  # the device, and the number on it
 READ_ONLY = (RO, ABSENT, HIDE, COVER, MASK)
 MOUNTED = (*READ_ONLY, *WRITABLE, TMPFS)
 SLOTS = 16  # in a pipe, one for each packet
@@ -38,10 +39,8 @@ class Expected(Record):
     path: str
     is_read_only: bool
     source: int  # a descriptor of the source; -1 if there is nothing to compare with
-    layer: int = -1  # the number of the layer that the source is in; -1: in none
-    within: str = ""  # the path of the source in that layer
-    # Of a secret that is covered, its directory and what it is itself.
-    covered: tuple[tuple[int, int], tuple[int, int]] | None = None
+    in_layer: tuple[bytes, str] | None = None  # the label of the layer that the source is in, and its path in there
+    covered: tuple[Identity, Identity] | None = None  # of a secret that is covered: its directory, and itself
 
 
 def expect(mounts: tuple[Mount, ...], review: Review | None) -> tuple[Expected, ...]:
@@ -52,7 +51,7 @@ def expect(mounts: tuple[Mount, ...], review: Review | None) -> tuple[Expected, 
             mount.path,
             mount.kind in READ_ONLY,
             _open_source(mount) if mount.identity is not None and not mount.covers else -1,
-            *_place_in_layer(mount, review),
+            in_layer=_place_in_layer(mount, review),
             covered=_find_covered(mount, review) if mount.covers else None,
         )
         for mount in mounts
@@ -61,34 +60,28 @@ def expect(mounts: tuple[Mount, ...], review: Review | None) -> tuple[Expected, 
     )
 
 
-def _place_in_layer(mount: Mount, review: Review | None) -> tuple[int, str]:
+def _place_in_layer(mount: Mount, review: Review | None) -> tuple[bytes, str] | None:
     number = review.over(mount.source) if review is not None and mount.identity is not None else -1
     if review is None or number < 0:
-        return -1, ""
-    return number, mount.source[len(review.covered[number].path) :] or "/"
+        return None
+    return layer_label(number), mount.source[len(review.covered[number].path) :] or "/"
 
 
 def _open_source(mount: Mount) -> int:
-    try:
-        descriptor = open_without_symlinks(mount.source)
-    except OSError:
-        raise _changed(mount.source) from None
+    descriptor = _open_unchanged(mount.source, mount.source)
     if mount.identity not in (UNSEEN, identity(descriptor)):
         raise _changed(mount.source)
     return descriptor
 
 
-def _find_covered(mount: Mount, review: Review | None) -> tuple[tuple[int, int], tuple[int, int]] | None:
+def _find_covered(mount: Mount, review: Review | None) -> tuple[Identity, Identity] | None:
     """The directory of a secret, and the secret itself, which has to be there still. In a layer both are others.
 
     No agent that finds it masked can move it out of its directory, but the directory can be moved.
     """
     assert mount.identity is not None
     directory, name = os.path.split(mount.covers)
-    try:
-        descriptor = open_without_symlinks(directory)
-    except OSError:
-        raise _changed(mount.covers) from None
+    descriptor = _open_unchanged(directory, mount.covers)
     try:
         if _identity_in(descriptor, name) != mount.identity:
             raise _changed(mount.covers)
@@ -98,7 +91,14 @@ def _find_covered(mount: Mount, review: Review | None) -> tuple[tuple[int, int],
         os.close(descriptor)
 
 
-def _identity_in(directory: int, name: str) -> tuple[int, int] | None:
+def _open_unchanged(path: str, shown: str) -> int:
+    try:
+        return open_without_symlinks(path)
+    except OSError:
+        raise _changed(shown) from None
+
+
+def _identity_in(directory: int, name: str) -> Identity | None:
     try:
         status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except OSError:
@@ -106,7 +106,7 @@ def _identity_in(directory: int, name: str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def identity(descriptor: int) -> tuple[int, int]:
+def identity(descriptor: int) -> Identity:
     status = os.fstat(descriptor)
     return status.st_dev, status.st_ino
 
@@ -160,32 +160,29 @@ class Gate:
             os.write(rest, self.content[SLOTS + 1 :])
             os.close(rest)
         except OSError:
-            pass  # bwrap has ended and said why; if it has not, it will fail without the rest of the filter
+            pass  # bwrap has ended and said why; otherwise it fails without the rest of the filter
         finally:
             for descriptor in self.descriptors:
                 os.close(descriptor)
 
     def _find_wrong(self, builder: int, first: int) -> str:
         """The first path of the box that is not as expected; "" if all are."""
-        with open(f"/proc/{first}/mountinfo", "rb") as file:
-            rows = [line.split(b" ", 6) for line in file]
         # The last mount at a path wins: it is on top.
-        found = {row[4]: row for row in rows}
+        found = {row[4]: row for row in _mountinfo(first)}
         root = f"/proc/{first}/root"
-        layers = _find_layers(builder) if any(each.layer >= 0 for each in self.expected) else {}
+        layers = _find_layers(builder) if any(each.in_layer for each in self.expected) else {}
         return next((each.path for each in self.expected if not _is_right(each, found, root, layers)), "")
 
 
+def _mountinfo(pid: int) -> list[list[bytes]]:
+    with open(f"/proc/{pid}/mountinfo", "rb") as file:
+        return [line.split(b" ") for line in file]
+
+
 def _find_layers(builder: int) -> dict[bytes, bytes]:
-    """The device of each layer, by its name, where it was mounted: in the namespace in which bwrap was started."""
-    with open(f"/proc/{builder}/mountinfo", "rb") as file:
-        rows = [line.split(b" ") for line in file]
-    found = {}
-    for row in rows:
-        kind, source = row[row.index(b"-") + 1 : row.index(b"-") + 3]
-        if kind == b"overlay":
-            found[source] = row[2]
-    return found
+    """The device of each layer, by its label, where it was mounted: in the namespace in which bwrap was started."""
+    rows = [(row[2], *row[row.index(b"-") + 1 :]) for row in _mountinfo(builder)]
+    return {source: device for device, kind, source, *_ in rows if kind == b"overlay"}
 
 
 def _is_right(each: Expected, rows: dict[bytes, list[bytes]], root: str, layers: dict[bytes, bytes]) -> bool:
@@ -194,8 +191,9 @@ def _is_right(each: Expected, rows: dict[bytes, list[bytes]], root: str, layers:
         return False
     if each.source < 0 and each.covered is None:
         return True
-    if each.layer >= 0:
-        return row[2:4] == [layers.get(layer_label(each.layer), b""), _as_in_mountinfo(each.within)]
+    if each.in_layer is not None:
+        label, path = each.in_layer
+        return row[2:4] == [layers.get(label, b""), _as_in_mountinfo(path)]
     directory, name = os.path.split(each.path)
     try:
         descriptor = open_without_symlinks(each.path if each.covered is None else directory, root)

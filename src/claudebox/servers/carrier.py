@@ -1,6 +1,6 @@
 """Accepts connections, connects each to where it leads, and carries bytes both ways between the two.
 
-One thread carries everything, and reads no more from one end while the other has to take what was read before. The end
+One thread carries everything. It reads no more from one end while the other has not taken what was read before. The end
 of one direction is passed on, and the other direction goes on. To connect can take long, so a few other threads do it.
 
 Copying in one thread takes a second of processor for a gigabyte; `splice` is no faster, and `asyncio` half as fast.
@@ -52,31 +52,27 @@ class Flow:
     def move(self, buffer: memoryview) -> None:
         """Carry what there is, as far as the target takes it. The source's end is passed on."""
         for _ in range(TURN):
-            if self.rest:
-                self._write(memoryview(self.rest))
-            else:
+            data = memoryview(self.rest)
+            if not self.rest:
                 try:
-                    size = self.source.recv_into(buffer)
+                    data = buffer[: self.source.recv_into(buffer)]
                 except BlockingIOError:
                     return
-                if size == 0:
+                if not data:
                     self.end()
                     return
-                self._write(buffer[:size])
+            try:
+                sent = self.target.send(data)
+            except BlockingIOError:
+                sent = 0
+            self.carried += sent
+            self.rest = bytes(data[sent:])
             if self.rest:
                 return
 
     def end(self) -> None:
         self.is_ended = True
         self.target.shutdown(socket.SHUT_WR)
-
-    def _write(self, data: memoryview) -> None:
-        try:
-            sent = self.target.send(data)
-        except BlockingIOError:
-            sent = 0
-        self.carried += sent
-        self.rest = bytes(data[sent:])
 
 
 class Connection:
@@ -87,41 +83,23 @@ class Connection:
         self.name = name  # of the place to which it leads
         self.port = port
         self.server: socket.socket | None = None
-        self.out: Flow | None = None
-        self.back: Flow | None = None
+        self.flows: tuple[Flow, Flow] | None = None  # from the client, and to it; None before it is connected
         self.since = time.monotonic()
         self.deadline = 0.0  # none
-        self.is_gone = False
+        self.is_closed = False
 
     def join(self, server: socket.socket) -> None:
         self.server = server
-        self.out, self.back = Flow(self.client, server), Flow(server, self.client)
+        self.flows = Flow(self.client, server), Flow(server, self.client)
         self.deadline = 0.0
-
-    def interests(self) -> list[tuple[socket.socket, int]]:
-        """What to wait for at each end: a source that may be read, a target that something is left for."""
-        if self.out is None or self.back is None:
-            return []
-        pairs = ((self.out, self.back), (self.back, self.out))
-        return [
-            (
-                mine.source,
-                (0 if mine.is_ended or mine.rest else select.EPOLLIN) | (select.EPOLLOUT if other.rest else 0),
-            )
-            for mine, other in pairs
-        ]
-
-    @property
-    def is_over(self) -> bool:
-        return bool(self.out and self.back and self.out.is_ended and self.back.is_ended)
 
 
 C = TypeVar("C", bound=Connection)
-Result = tuple[C, socket.socket | None, Exception | None]
+Result = tuple[C, socket.socket | Exception]
 
 
 class Diallers(Generic[C]):
-    """Threads that take connections, connect them, and give back what came of it. `bell` is readable then."""
+    """Threads that connect: to a server, or with the reason why not. `bell` is readable when there are results."""
 
     def __init__(self, dial: Callable[[C], socket.socket]) -> None:
         self._dial = dial
@@ -129,9 +107,8 @@ class Diallers(Generic[C]):
         self.orders: queue.SimpleQueue[C] = queue.SimpleQueue()
         self.results: queue.SimpleQueue[Result[C]] = queue.SimpleQueue()
         self.threads = 0
-        self.under_way = 0
-        self.busy: Counter[str] = Counter()
-        self.waiting: defaultdict[str, deque[C]] = defaultdict(deque)
+        self.busy: Counter[str] = Counter()  # how many connections of a name are ordered
+        self.waiting: defaultdict[str, deque[C]] = defaultdict(deque)  # and those beyond
         threading.stack_size(STACK_BYTES)
         self._start_thread()
 
@@ -141,8 +118,7 @@ class Diallers(Generic[C]):
             self.waiting[name].append(connection)
             return
         self.busy[name] += 1
-        self.under_way += 1
-        if self.under_way > self.threads and self.threads < MOST_THREADS:
+        if self.threads < min(self.busy.total(), MOST_THREADS):
             try:
                 self._start_thread()
             except RuntimeError:
@@ -171,7 +147,6 @@ class Diallers(Generic[C]):
 
     def _make_room(self, name: str) -> None:
         self.busy[name] -= 1
-        self.under_way -= 1
         if self.waiting[name]:
             self.dial(self.waiting[name].popleft())
         if not self.waiting[name]:
@@ -182,64 +157,57 @@ class Diallers(Generic[C]):
     def _work(self) -> None:
         while True:
             connection = self.orders.get()
-            server, failure = None, None
+            result: socket.socket | Exception = ConnectionAbortedError()
             try:
-                server = self._connect(connection)
+                if not connection.is_closed:
+                    result = self._dial(connection)
+                    make_quick(result)
+                    result.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             except Exception as error:  # whatever it was, the connection is not made
-                failure = error
-            self.results.put((connection, server, failure))
+                result = error
+            self.results.put((connection, result))
             os.eventfd_write(self.bell, 1)
-
-    def _connect(self, connection: C) -> socket.socket:
-        if connection.is_gone:
-            raise ConnectionAbortedError
-        server = self._dial(connection)
-        make_quick(server)
-        server.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return server
 
 
 class Carrier(Generic[C]):
     """Everything that one process carries."""
 
     def __init__(self, dial: Callable[[C], socket.socket]) -> None:
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+        self.most = max(1, min(MOST_CONNECTIONS, (limit - DESCRIPTORS_FOR_OTHERS) // 3))
         self.diallers = Diallers[C](dial)
         self.poll = select.epoll()
-        self.handlers: dict[int, Callable[[], None]] = {}
+        self.handlers: dict[int, Callable[[int], None]] = {}  # by descriptor; each is told the event
+        self.masks: dict[int, int] = {}  # what the kernel tells of a descriptor
         self.listeners: list[int] = []
-        self.by_descriptor: dict[int, C] = {}
-        self.masks: dict[int, int] = {}
         self.connections: set[C] = set()
         self.buffer = memoryview(bytearray(CHUNK))
-        limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self.most = max(1, min(MOST_CONNECTIONS, (limit - DESCRIPTORS_FOR_OTHERS) // 3))
         self.is_full = False
 
     def listen(self, listener: socket.socket, opened: Callable[[socket.socket], C]) -> None:
         """Accept what arrives here. `opened` says where a client's connection leads."""
         listener.setblocking(False)
         self.listeners.append(listener.fileno())
-        self.handle(listener.fileno(), partial(self._accept, listener, opened))
+        self.handle(listener.fileno(), lambda _: self._accept(listener, opened))
 
-    def handle(self, descriptor: int, handler: Callable[[], None]) -> None:
+    def handle(self, descriptor: int, handler: Callable[[int], None]) -> None:
         """Call this whenever the descriptor can be read."""
         self.handlers[descriptor] = handler
-        self.poll.register(descriptor, select.EPOLLIN)
+        self.watch(descriptor, select.EPOLLIN)
 
     def run(self, end: int = -1) -> None:
         """Serve until this descriptor can be read; without one, until the process ends."""
         if end >= 0:
-            self.poll.register(end, select.EPOLLIN)
-        self.handle(self.diallers.bell, self._take_dialled)
+            self.watch(end, select.EPOLLIN)
+        self.handle(self.diallers.bell, lambda _: self._take_dialled())
         sweep = 0.0
         while True:
             for descriptor, event in self.poll.poll(1 if self.connections else None):
                 if descriptor == end:
                     return
-                if descriptor in self.by_descriptor:
-                    self.serve(self.by_descriptor[descriptor], descriptor, event)
-                elif descriptor in self.handlers:
-                    self.handlers[descriptor]()
+                if descriptor in self.handlers:  # else it was closed by an event of the same batch
+                    self.handlers[descriptor](event)
             if time.monotonic() - sweep > SWEEP_SECONDS:
                 sweep = time.monotonic()
                 for late in [each for each in self.connections if 0 < each.deadline < sweep]:
@@ -269,7 +237,7 @@ class Carrier(Generic[C]):
         """When there are too many connections, those that come are left to the kernel until some have ended."""
         self.is_full = is_full
         for descriptor in self.listeners:
-            self.poll.modify(descriptor, 0 if is_full else select.EPOLLIN)
+            self.watch(descriptor, 0 if is_full else select.EPOLLIN)
 
     def begin(self, connection: C) -> None:
         self.admit(connection)
@@ -277,37 +245,37 @@ class Carrier(Generic[C]):
 
     def admit(self, connection: C) -> None:
         self.connections.add(connection)
-        self.by_descriptor[connection.client.fileno()] = connection
-        self.watch(connection.client, select.EPOLLRDHUP)
+        self.handlers[connection.client.fileno()] = partial(self.serve, connection, connection.client)
+        self.watch(connection.client.fileno(), select.EPOLLRDHUP)
 
     def _take_dialled(self) -> None:
-        for connection, server, failure in self.diallers.take():
-            if connection not in self.connections:
-                if server is not None:
-                    server.close()  # nobody waits for it any more
-            elif server is None:
-                self.refuse(connection, failure)
+        for connection, result in self.diallers.take():
+            if isinstance(result, Exception):
+                if not connection.is_closed:
+                    self.refuse(connection, result)
+            elif connection.is_closed:
+                result.close()  # nobody waits for it any more
             else:
-                connection.join(server)
-                self.by_descriptor[server.fileno()] = connection
-                self._watch_both(connection)
+                connection.join(result)
+                self.handlers[result.fileno()] = partial(self.serve, connection, result)
+                self._watch_flows(connection)
 
-    def refuse(self, connection: C, _: Exception | None) -> None:
+    def refuse(self, connection: C, _: Exception) -> None:
         """Give up a connection that could not be made."""
         self.close(connection, reset=True)
 
     # Connections that are there
 
-    def serve(self, connection: C, descriptor: int, event: int) -> None:
+    def serve(self, connection: C, end: socket.socket, event: int) -> None:
+        """Do what an event of one end asks for."""
         try:
             if event & select.EPOLLERR:
                 self.close(connection, reset=True)
-            elif connection.out is not None and connection.back is not None:
-                is_clients = descriptor == connection.client.fileno()
-                ends = (connection.out, connection.back) if is_clients else (connection.back, connection.out)
-                self._carry(connection, *ends, event)
-            else:
+            elif connection.flows is None:
                 self.hear(connection, event)
+            else:
+                near, far = connection.flows if end is connection.client else connection.flows[::-1]
+                self._carry(connection, near, far, event)
         except BlockingIOError:
             pass  # an event of a connection that had this number before, earlier in the same batch
         except OSError:
@@ -318,33 +286,36 @@ class Carrier(Generic[C]):
         if event & select.EPOLLHUP:
             self.close(connection)
         else:
-            self.watch(connection.client, 0)  # half closed: it still waits for an answer
+            self.watch(connection.client.fileno(), 0)  # half closed: it still waits for an answer
 
     def _carry(self, connection: C, near: Flow, far: Flow, event: int) -> None:
+        """`near` begins at the end that the event is about, `far` leads to it."""
         if event & ~select.EPOLLOUT and not near.is_ended:
             self.move(connection, near)
-            if connection.server is None:
+            if connection.flows is None:
                 return  # it was refused for what it said
         # What is left over was looked at. An event of a connection that had this number before must move nothing else.
         if event & select.EPOLLOUT and far.rest and not far.is_ended:
             far.move(self.buffer)
-        if connection.is_over:
+        if near.is_ended and far.is_ended:
             self.close(connection)
         else:
-            self._watch_both(connection)
+            self._watch_flows(connection)
 
     def move(self, connection: C, flow: Flow) -> None:  # noqa: ARG002  (for those who look at what is carried)
         flow.move(self.buffer)
 
     # What the kernel is asked to tell
 
-    def _watch_both(self, connection: C) -> None:
-        for end, mask in connection.interests():
-            self.watch(end, mask)
+    def _watch_flows(self, connection: C) -> None:
+        """Wait until a source can be read, or a target can take what is left."""
+        if connection.flows is not None:
+            for flow, other in (connection.flows, connection.flows[::-1]):
+                reading = 0 if flow.is_ended or flow.rest else select.EPOLLIN
+                self.watch(flow.source.fileno(), reading | (select.EPOLLOUT if other.rest else 0))
 
-    def watch(self, end: socket.socket, mask: int) -> None:
+    def watch(self, descriptor: int, mask: int) -> None:
         """Wait for these events. Where there are none to wait for, the kernel would still tell of an end, and again."""
-        descriptor = end.fileno()
         known = self.masks.pop(descriptor, 0)
         if mask and not known:
             self.poll.register(descriptor, mask)
@@ -356,21 +327,20 @@ class Carrier(Generic[C]):
             self.masks[descriptor] = mask
 
     def forget(self, end: socket.socket) -> None:
-        self.by_descriptor.pop(end.fileno(), None)
+        self.handlers.pop(end.fileno(), None)
         self.masks.pop(end.fileno(), None)
         end.close()
 
     def close(self, connection: C, *, reset: bool = False) -> None:
-        if connection not in self.connections:
+        if connection.is_closed:
             return
+        connection.is_closed = True
         self.connections.discard(connection)
-        connection.is_gone = True
         self.diallers.forget(connection)
-        for end in (connection.client, connection.server):
-            if end is not None:
-                if reset:
-                    end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
-                self.forget(end)
+        for end in filter(None, (connection.client, connection.server)):
+            if reset:
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            self.forget(end)
         if self.is_full and len(self.connections) < self.most * 9 // 10:
             self._set_full(False)
 
@@ -381,18 +351,11 @@ def make_quick(end: socket.socket) -> None:
     end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def raise_file_limit() -> None:
-    """Let this process open as many files as its user may."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-
-
 def carry_to_loopback(listeners: list[tuple[int, int]]) -> None:
     """Carry what arrives at each listener to a port of the loopback of this process's network.
 
     Many development servers listen at ::1 alone. A port at which nobody listens resets the connection.
     """
-    raise_file_limit()
     carrier: Carrier[Connection] = Carrier(lambda connection: _connect_to_loopback(connection.port))
     for descriptor, port in listeners:
         carrier.listen(socket.socket(fileno=descriptor), partial(_leading_to, port))
@@ -404,10 +367,8 @@ def _leading_to(port: int, client: socket.socket) -> Connection:
 
 
 def _connect_to_loopback(port: int) -> socket.socket:
-    *earlier, last = LOOPBACKS
-    for address in earlier:
-        try:
-            return socket.create_connection((address, port), LOOPBACK_SECONDS)
-        except OSError:
-            continue
-    return socket.create_connection((last, port), LOOPBACK_SECONDS)
+    first, last = LOOPBACKS
+    try:
+        return socket.create_connection((first, port), LOOPBACK_SECONDS)
+    except OSError:
+        return socket.create_connection((last, port), LOOPBACK_SECONDS)

@@ -16,6 +16,7 @@ import json
 import os
 import threading
 import time
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from claudebox.files import Replacement
 from claudebox.host.tree import Tree, sha256
@@ -23,8 +24,8 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, NoReturn, Self
+    from collections.abc import Callable, Iterator
+    from typing import Any, NoReturn
 
 LARGEST_FILE = 1 << 20
 RESERVED = 8192  # bytes, more than new tokens need
@@ -200,110 +201,83 @@ class Busy(Exception):
     """Somebody else holds the lock."""
 
 
-class Lock:
-    """One directory, and when it counts as left behind."""
+@contextmanager
+def locked(*locks: tuple[str, float], patience_seconds: float = 0.0, stays_fresh: bool = False) -> Iterator[None]:
+    """Hold these directories, each with the seconds after which it counts as left behind.
 
-    def __init__(self, path: str, stale_seconds: float) -> None:
-        self.path = path
-        self.stale_seconds = stale_seconds
-
-    def take(self) -> None:
-        """Raises Busy if somebody else holds it, and OSError if it cannot be made."""
-        try:
-            os.mkdir(self.path, 0o700)
-        except FileExistsError:
-            self._take_over()
+    Raises Busy if somebody else has one of them for too long, and OSError if one cannot be made.
+    """
+    deadline = time.monotonic() + patience_seconds
+    held: list[str] = []
+    done = threading.Event()
+    try:
+        while len(held) < len(locks):
             try:
-                os.mkdir(self.path, 0o700)
-            except FileExistsError:
-                raise Busy from None
+                for path, stale_seconds in locks:
+                    _take(path, stale_seconds)
+                    held.append(path)
+            except Busy:
+                _release(held)
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(PAUSE_SECONDS)
+        if stays_fresh:
+            threading.Thread(target=_keep_fresh, args=(held, done), daemon=True).start()
+        yield
+    finally:
+        done.set()
+        _release(held)
 
-    def _take_over(self) -> None:
-        """Moved to another name first: of several who try that at once, one succeeds."""
+
+def _take(path: str, stale_seconds: float) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        _take_over(path, stale_seconds)
         try:
-            seen = os.lstat(self.path)
-            if abs(time.time() - seen.st_mtime) <= self.stale_seconds:
-                raise Busy
-            aside = f"{self.path}.{os.urandom(8).hex()}"
-            os.rename(self.path, aside)
-            taken = os.lstat(aside)
-            if (taken.st_ino, taken.st_mtime_ns) != (seen.st_ino, seen.st_mtime_ns):
-                os.rename(aside, self.path)  # it was somebody's who was quicker
-                raise Busy
-            os.rmdir(aside)
-        except OSError:
+            os.mkdir(path, 0o700)
+        except FileExistsError:
             raise Busy from None
 
-    def touch(self) -> None:
-        try:
-            os.utime(self.path)
-        except OSError:
-            pass
 
-    def release(self) -> None:
-        try:
-            os.rmdir(self.path)
-        except OSError:
-            pass  # taken from us as stale
-
-
-class Locks:
-    """Several locks, taken in order and held until the end of the `with` block."""
-
-    def __init__(self, *locks: Lock, patience_seconds: float = 0.0, stays_fresh: bool = False) -> None:
-        self.locks = locks
-        self.patience_seconds = patience_seconds
-        self.stays_fresh = stays_fresh  # whether a thread touches them meanwhile
-        self.held: list[Lock] = []
-        self.done: threading.Event | None = None
-
-    def __enter__(self) -> Self:
-        """Raises Busy if somebody else has one of them for too long."""
-        deadline = time.monotonic() + self.patience_seconds
-        while not self._take_all():
-            if time.monotonic() > deadline:
-                raise Busy
-            time.sleep(PAUSE_SECONDS)
-        if self.stays_fresh:
-            self.done = threading.Event()
-            threading.Thread(target=self._keep_fresh, args=(self.done,), daemon=True).start()
-        return self
-
-    def _take_all(self) -> bool:
-        try:
-            for lock in self.locks:
-                lock.take()
-                self.held.append(lock)
-        except Busy:
-            self._release()
-        except OSError:
-            self._release()
-            raise
-        return bool(self.held)
-
-    def __exit__(self, *_: object) -> None:
-        if self.done is not None:
-            self.done.set()
-        self._release()
-
-    def _release(self) -> None:
-        while self.held:
-            self.held.pop().release()
-
-    def _keep_fresh(self, done: threading.Event) -> None:
-        """Whoever sees an old lock believes that a dead process has left it."""
-        while not done.wait(HEARTBEAT_SECONDS):
-            for lock in tuple(self.held):
-                lock.touch()
+def _take_over(path: str, stale_seconds: float) -> None:
+    """Remove one that was left behind. It is moved first: of several who try that at once, one succeeds."""
+    try:
+        seen = os.lstat(path)
+        if abs(time.time() - seen.st_mtime) <= stale_seconds:
+            raise Busy
+        aside = f"{path}.{os.urandom(8).hex()}"
+        os.rename(path, aside)
+        taken = os.lstat(aside)
+        if (taken.st_ino, taken.st_mtime_ns) != (seen.st_ino, seen.st_mtime_ns):
+            os.rename(aside, path)  # it was somebody's who was quicker
+            raise Busy
+        os.rmdir(aside)
+    except OSError:
+        raise Busy from None
 
 
-def refresh_locks(directory: str) -> Locks:
-    """Those that are held while a login is renewed, in Claude's order."""
-    old = Lock(f"{os.path.realpath(directory)}{OLD_SUFFIX}", REFRESH_STALE_SECONDS)
-    return Locks(Lock(f"{directory}/{REFRESH}", REFRESH_STALE_SECONDS), old, stays_fresh=True)
+def _release(held: list[str]) -> None:
+    while held:
+        with suppress(OSError):  # one that was taken from us as stale
+            os.rmdir(held.pop())
 
 
-def storage_lock(directory: str, patience_seconds: float, *, stays_fresh: bool = False) -> Locks:
-    """The one that is held while the file is changed."""
-    lock = Lock(f"{directory}/{STORAGE}", STORAGE_STALE_SECONDS)
-    return Locks(lock, patience_seconds=patience_seconds, stays_fresh=stays_fresh)
+def _keep_fresh(held: list[str], done: threading.Event) -> None:
+    """Whoever sees an old lock believes that a dead process has left it."""
+    while not done.wait(HEARTBEAT_SECONDS):
+        for path in tuple(held):
+            with suppress(OSError):
+                os.utime(path)
+
+
+def refresh_locks(directory: str) -> AbstractContextManager[None]:
+    """Hold those that are held while a login is renewed, in Claude's order."""
+    new, old = f"{directory}/{REFRESH}", f"{os.path.realpath(directory)}{OLD_SUFFIX}"
+    return locked((new, REFRESH_STALE_SECONDS), (old, REFRESH_STALE_SECONDS), stays_fresh=True)
+
+
+def storage_lock(directory: str, patience_seconds: float, *, stays_fresh: bool = False) -> AbstractContextManager[None]:
+    """Hold the one that is held while the file is changed."""
+    lock = (f"{directory}/{STORAGE}", STORAGE_STALE_SECONDS)
+    return locked(lock, patience_seconds=patience_seconds, stays_fresh=stays_fresh)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch, Origin, Plan
-from claudebox.record import Record
+from claudebox.model import Launch, Plan
 from claudebox.settings.table import ALLOWLIST as CHOSEN
 from claudebox.settings.table import NETWORK, OFF, REACH, Setting
 from claudebox.settings.types import HOSTS, Choice, List, Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from mmap import mmap
-
     from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.output.explanation import Answer, Question
@@ -36,29 +33,6 @@ ASK = Setting(
     *("ask", REACH, "with --network allowlist: ask about a host while the box runs: off (default) or desktop"),
     Choice("desktop", OFF, default=OFF),
 )
-
-
-class Allowed(Record):
-    """A host that a box on tier `allowlist` reaches, and the ports of it."""
-
-    host: str  # a name, `*.` and the name above those that are meant, or an address
-    ports: tuple[int, ...]  # none: every port
-    origin: Origin
-    group: str = ""  # the group that it belongs to, if somebody asked for that
-    reason: str = ""  # why it is in the group
-
-
-class Allowlist(Record):
-    """How a box on tier `allowlist` is connected: nft leads what it opens to a process outside that has the list."""
-
-    allowed: tuple[Allowed, ...]
-    nft: str
-    near: tuple[str, ...]  # the addresses of this host and of its links
-    journal: str
-    notifier: str = ""  # the program that asks on the desktop; "" if nobody is asked
-    channel: int = -1  # of a launch: the socket that leads to that process
-    listeners: tuple[int, ...] = ()  # of a launch: the ports of this host that are published
-    refused: mmap | None = None  # of a launch: memory in which that process says what it refused
 
 
 class AllowlistFeature(Feature):

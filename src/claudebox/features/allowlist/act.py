@@ -17,9 +17,8 @@ import socket
 import struct
 
 from claudebox.errors import Problem
-from claudebox.features.allowlist import Allowlist
 from claudebox.features.allowlist.rules import BOX
-from claudebox.model import Launch
+from claudebox.model import Allowlist, Launch
 from claudebox.process.companion import (
     Companion,
     filter_problem,
@@ -29,17 +28,11 @@ from claudebox.process.companion import (
     watch_own_end,
 )
 from claudebox.process.isolation import advice, enter_network_namespace
+from claudebox.servers.allowlist import DNS_PORT, END, LIFE, MEMORY, SOCKET, HostList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.model import Deed
-
-# What the child hands over: sockets, of which type and port say what each is for, and last the end of a pipe by which
-# the box lives.
-SOCKET, LIFE = b"s", b"l"
-# What comes back: memory in which the process outside says what it refused, for people to read.
-MEMORY = 8192
-END = b"\0"
 
 # From linux/netlink.h, rtnetlink.h and if_addr.h.
 NEW_LINK, NEW_ADDRESS, NEW_ROUTE = 16, 20, 24
@@ -52,10 +45,8 @@ LOCAL_TABLE, BY_ADMINISTRATOR, SCOPE_HOST, SCOPE_UNIVERSE, IS_LOCAL = 255, 4, 25
 
 FAMILIES = ((socket.AF_INET, "0.0.0.0", "127.0.0.1"), (socket.AF_INET6, "::", "::1"))  # noqa: S104  (of the box alone)
 BACKLOG = 1024
-DNS_PORT = 53
 PACKET_INFO = 8  # IP_PKTINFO: tells to which address a datagram was sent
 FREE_BIND = 78  # IPV6_FREEBIND: IPv6 believes in local addresses, but not in local routes
-ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, and IP6T_SO_ORIGINAL_DST
 
 # Nobody may ping: an answer would come from the box itself. A single local route takes all of IPv6.
 KERNEL_SETTINGS = (("ipv6/conf/default/accept_dad", "0"), ("ipv4/ping_group_range", "1 0"))
@@ -73,9 +64,13 @@ def beside(launch: Launch) -> Companion:
     allowlist = launch.get(Allowlist).replace(refused=mmap(-1, MEMORY))
 
     def serve(report: int) -> None:
-        from claudebox.servers.allowlist import run
+        from claudebox.servers.allowlist.notes import Asker, Notes
+        from claudebox.servers.allowlist.relay import Relay, run
 
-        run(allowlist, host_ports, theirs, end, report)
+        hosts = HostList(allowlist.allowed)
+        asker = Asker(allowlist.notifier, hosts) if allowlist.notifier else None
+        notes = Notes(allowlist.journal, allowlist.refused, asker)
+        run(Relay(hosts, notes, allowlist.near, host_ports), theirs, end, report)
 
     life = start_beside(serve, (theirs, end))
     launch.keep(allowlist.replace(channel=ours, listeners=listeners))
@@ -221,12 +216,3 @@ table inet claudebox {{
 	}}
 }}
 """
-
-
-def original_destination(client: socket.socket) -> tuple[bytes, int]:
-    """Where a program of the box wanted to connect to, before nft led it here: the packed address, and the port."""
-    if client.family == socket.AF_INET6:
-        raw = client.getsockopt(socket.IPPROTO_IPV6, ORIGINAL_DESTINATION, 28)
-        return raw[8:24], int.from_bytes(raw[2:4], "big")
-    raw = client.getsockopt(socket.IPPROTO_IP, ORIGINAL_DESTINATION, 16)
-    return raw[4:8], int.from_bytes(raw[2:4], "big")

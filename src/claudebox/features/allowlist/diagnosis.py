@@ -10,24 +10,17 @@ import socket
 from collections import Counter
 
 from claudebox.errors import Problem
-from claudebox.features.allowlist import Allowed, Allowlist
-from claudebox.features.allowlist.act import DNS_PORT, make_network, original_destination
-from claudebox.features.allowlist.rules import (
-    GROUPS,
-    HostList,
-    as_option,
-    can_be_listed,
-    is_address,
-    private_range,
-    with_port,
-)
+from claudebox.features.allowlist.act import make_network
+from claudebox.features.allowlist.rules import GROUPS, as_option
 from claudebox.host import Host, read_host
 from claudebox.host.programs import choose_uplink
-from claudebox.model import Plan
+from claudebox.model import Allowed, Allowlist, Plan
 from claudebox.output.as_json import dump
 from claudebox.output.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 from claudebox.output.terminal import show
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
+from claudebox.servers.allowlist import DNS_PORT, HostList, can_be_listed, is_address, private_range, with_port
+from claudebox.servers.allowlist.relay import original_destination
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH
 from claudebox.settings.words import Request

@@ -1,20 +1,24 @@
-"""The list of `--network allowlist`: how its rows are written, what they mean for a name and a port, and its groups.
-
-A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
-that no two names look alike: others are written as they are in DNS (xn--…).
-
-At the end: what a box on this tier gets.
-"""
+"""The list of `--network allowlist`: how its rows are written, its groups, and what a box with a list gets."""
 
 from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Facts
-from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK, Allowed, Allowlist
+from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK
 from claudebox.host.programs import choose_uplink
 from claudebox.host.variables import BASE_URL, is_loopback, read_address
-from claudebox.model import FILE, Finding, Grant, Mount, Origin, Plan, Preparation, Step
+from claudebox.model import FILE, Allowed, Allowlist, Finding, Grant, Mount, Origin, Plan, Preparation, Step
 from claudebox.output.section import Section
+from claudebox.servers.allowlist import (
+    BELOW,
+    DNS_PORT,
+    WEB,
+    HostList,
+    is_address,
+    is_name,
+    private_range,
+    with_port,
+)
 from claudebox.settings import Word
 from claudebox.settings.table import ALLOWLIST as CHOSEN
 from claudebox.settings.table import AUTH, BROKER, FULL, INET, NETWORK, NFT_PATH, OFF
@@ -24,15 +28,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-WEB = (80, 443)  # what a bare name means
 SSH = 22
-DNS = 53
 EVERY_PORT = "*"
-BELOW = "*."
 GROUP = "@"
-LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
-LONGEST_NAME = 253
-LONGEST_LABEL = 63
 USAGE = "HOST, HOST:PORT, HOST:*, *.HOST, an address, or a group such as @npm"
 
 # Addresses inside of the box only. Those of names are made up, from the rest of the same range: the internet has none
@@ -116,18 +114,6 @@ GROUPS = {group: [(host, why) for one, host, why in _ROWS if one == group] for g
 FORGES = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "git.sr.ht")
 
 
-def is_label(text: str) -> bool:
-    """Whether this can be a part of a name. No dash comes first: a name may become a word of a command line."""
-    return 0 < len(text) <= LONGEST_LABEL and not text.startswith("-") and LETTERS.issuperset(text)
-
-
-def is_name(text: str) -> bool:
-    """Whether this is the name of a host of the internet, in lower case. An address, whose last part is a number, is
-    none, and neither is a single word, which would be a host of the LAN."""
-    labels = text.split(".")
-    return len(text) <= LONGEST_NAME and len(labels) > 1 and all(map(is_label, labels)) and not labels[-1].isdigit()
-
-
 def usual_ports(host: str) -> tuple[int, ...]:
     """What a host means if no port is named."""
     return (SSH, *WEB) if host in FORGES else WEB
@@ -194,57 +180,13 @@ def _ports(text: str, word: Word) -> tuple[int, ...]:
         return ()
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT)) and 0 < int(text) <= LAST_PORT):
         raise _no_host(word, f"a port is a number from 1 to {LAST_PORT}, or * for all of them")
-    if int(text) == DNS:
+    if int(text) == DNS_PORT:
         raise _no_host(word, "port 53 is the box's own name server, whatever its address")
     return (int(text),)
 
 
 def _no_host(word: Word, hint: str = USAGE) -> Problem:
     return Problem(f"{word.origin.shown}: `{word.text}` is not a host for the list", hint)
-
-
-def is_address(host: str) -> bool:
-    return ":" in host or host.rpartition(".")[2].isdigit()
-
-
-def private_range(host: str, near: tuple[str, ...]) -> tuple[str, str] | None:
-    """The range in which an address is that is not on the internet, and why that is none of it."""
-    if not is_address(host):
-        return None
-    from ipaddress import ip_address
-
-    from claudebox.host.network import rejected_range
-
-    return rejected_range(ip_address(host), near)
-
-
-def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
-    """Whether `--allow` would take this host."""
-    return (is_address(host) or is_name(host)) and private_range(host, near) is None
-
-
-class HostList:
-    """The list, made for looking up hosts in it."""
-
-    def __init__(self, allowed: Iterable[Allowed] = ()) -> None:
-        self.rows: dict[str, list[Allowed]] = {}
-        for row in allowed:
-            self.allow(row)
-
-    def allow(self, row: Allowed) -> None:
-        self.rows.setdefault(row.host, []).append(row)
-
-    def rows_for(self, host: str) -> list[Allowed]:
-        """The rows that mean this name or address."""
-        labels = [] if is_address(host) else host.split(".")
-        above = (BELOW + ".".join(labels[place:]) for place in range(1, len(labels)))
-        return [row for key in (host, *above) for row in self.rows.get(key, ())]
-
-    def knows(self, host: str) -> bool:
-        return bool(self.rows_for(host))
-
-    def permits(self, host: str, port: int) -> bool:
-        return any(not row.ports or port in row.ports for row in self.rows_for(host))
 
 
 def _grant(row: Allowed) -> Grant:
@@ -257,10 +199,6 @@ def host_text(row: Allowed) -> str:
     """The host, and its ports if they are not those of the web."""
     host = f"[{row.host}]" if ":" in row.host else row.host
     return host if row.ports == WEB else f"{host}:{','.join(map(str, row.ports)) or EVERY_PORT}"
-
-
-def with_port(host: str, port: int | str) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def as_option(host: str, port: int) -> str:

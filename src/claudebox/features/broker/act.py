@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from claudebox.errors import Problem
-from claudebox.features.broker.decide import OTHERWISE, address_of, no_trust
+from claudebox.features.broker.decide import OTHERWISE, address_of
 from claudebox.files import c_call
 from claudebox.host.variables import BASE_URL
 from claudebox.model import Broker, Launch
@@ -36,9 +36,6 @@ def beside(launch: Launch) -> Companion:
     from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
     broker = launch.get(Broker)
-    for path in filter(None, (broker.certificates, broker.extra_certificates)):
-        if not os.access(path, os.R_OK):
-            raise no_trust(f"{path} cannot be read")
     end = watch_own_end("for --auth broker", "--auth none")
     token, port = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}", broker.port
     ours, theirs = (one.detach() for one in socketpair(AF_UNIX, SOCK_SEQPACKET))

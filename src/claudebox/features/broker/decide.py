@@ -121,10 +121,6 @@ def _check_credential(facts: Facts, variable: str, file: str) -> None:
         raise Problem(f"{file} holds no login", log_in)
 
 
-def no_trust(reason: str) -> Problem:
-    return Problem(f"the broker cannot read the certificates that this host trusts: {reason}", OTHERWISE)
-
-
 def _find_port(settings: Settings) -> int:
     """The port of the box at which the broker listens; 0 if the box has this host's network: then any that is free."""
     if settings[NETWORK].text == FULL:

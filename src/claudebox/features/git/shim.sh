@@ -57,10 +57,10 @@ nl='
 '
 tab='	'
 upstream_name='@{upstream}'
-last_branch='@{-1}'
 nothing=0000000000000000000000000000000000000000
+by_user='Ask the user to do it outside of the box, or to start claudebox with --review.'
 
-# The words before the command, quoted, so that git can be asked with the same ones.
+# Git with the words before the command, quoted, so that it can be asked with the same ones.
 globals=
 add_global() {
     rest=$1 quoted=
@@ -73,17 +73,17 @@ add_global() {
     globals="$globals '$quoted$rest'"
 }
 
-ask_aloud() {
-    eval "GIT_OPTIONAL_LOCKS=0 LC_ALL=C \"\$real\" $globals \"\$@\""
+git_here() {
+    eval "\"\$real\" $globals \"\$@\""
 }
 
 ask() {
-    ask_aloud "$@" 2>/dev/null
+    GIT_OPTIONAL_LOCKS=0 LC_ALL=C git_here -c core.quotePath=false "$@" 2>/dev/null
 }
 
 # The same from the top of the checkout, to which all names are relative.
 ask_top() {
-    ask -C "$top" --literal-pathspecs -c core.quotePath=false "$@"
+    ask -C "$top" --literal-pathspecs "$@"
 }
 
 commit_of() {
@@ -95,6 +95,10 @@ refuse() {
     shift
     for line; do printf '  %s\n' "$line" >&2; done
     exit 1
+}
+
+first() {
+    printf '%s' "${1%%"$nl"*}"
 }
 
 split() {
@@ -129,23 +133,24 @@ note() {
     [ -z "$1" ] || found=$found$1$nl
 }
 
+# The names that git says for these words, of what is held.
+held_in() {
+    [ -z "$rels" ] || note "$(ask_top "$@" -- $rels)"
+}
+
 # Between two commits.
 between() {
-    [ -z "$rels" ] || note "$(ask_top diff-tree -r --name-only --no-renames "$1" "$2" -- $rels)"
+    held_in diff-tree -r --name-only --no-renames "$1" "$2"
 }
 
 # Between a commit, or the index, and the files.
 dirty() {
-    [ -z "$rels" ] || note "$(ask_top diff --no-ext-diff --no-renames --name-only "$@" -- $rels)"
+    held_in diff --no-ext-diff --no-renames --name-only "$@"
 }
 
 # In one of several commits.
 touched() {
-    [ -z "$rels" ] || note "$(ask_top log -m --format= --name-only --no-renames "$@" -- $rels)"
-}
-
-untracked() {
-    [ -z "$rels" ] || note "$(ask_top ls-files --others "$@" -- $rels)"
+    held_in log -m --format= --name-only --no-renames "$@"
 }
 
 reason_of() {
@@ -168,14 +173,6 @@ stop_if_found() {
         "--review, where changes wait until the user lands them, or with$names."
 }
 
-stop_if_config() {
-    [ -z "$config" ] ||
-        refuse "it would write .git/config, which this box holds read-only (git on the host obeys it)." \
-            "Nothing has changed. $1"
-}
-
-BY_USER='Ask the user to do it outside of the box, or to start claudebox with --review.'
-
 # The words of a command: `options`, `plain` ones, and `paths` after two dashes. `valued` has the options that are
 # followed by a value.
 collect() {
@@ -188,7 +185,7 @@ collect() {
         else
             case $word in
                 --) dashes=1 ;;
-                -) plain=$plain$last_branch$nl ;;
+                -) plain=$plain'@{-1}'$nl ;;
                 -*) case " $valued " in *" $word "*) awaited=$word ;; *) options="$options$word " ;; esac ;;
                 *) plain=$plain$word$nl ;;
             esac
@@ -209,43 +206,46 @@ value_of() {
     done
 }
 
-first() {
-    printf '%s' "${1%%"$nl"*}"
+# What writes the configuration. Git fails at that when it has done the rest.
+stop_if_config() {
+    [ -z "$config" ] || refuse 'it would write .git/config, which this box holds read-only (git on the host obeys it).' \
+        "Nothing has changed. $1"
 }
 
-goes_on() {
-    has --abort --continue --skip --quit --resolved -r --edit-todo --show-current-patch
+check_config_of() {
+    case $command in
+        'sparse-checkout list' | 'sparse-checkout check-rules') return ;;
+        'remote add' | 'remote re'* | 'remote rm' | 'remote set-url' | 'remote set-branches' | sparse-checkout*) ;;
+        'submodule add' | 'submodule deinit' | 'submodule sync' | 'submodule set-'* | 'submodule absorbgitdirs') ;;
+        checkout | switch | 'worktree add') has -t --track || return 0 ;;
+        push | pull) has -u --set-upstream || return 0 ;;
+        branch) has -u --set-upstream-to --unset-upstream --edit-description -t --track || return 0 ;;
+        *) return ;;
+    esac
+    stop_if_config "Leave out the option that does so, such as -u or --track. $by_user"
 }
 
 # Of what is held, only what the caller's own paths name is changed.
 over_paths() {
     dirty ${1:+"$1"}
-    [ -n "$found" ] || return 0
     candidates=$found found=
-    named=$nl$(ask -c core.quotePath=false diff --no-ext-diff --no-renames --name-only ${1:+"$1"} -- $paths)$nl
+    [ -n "$candidates" ] || return 0
+    named=$nl$(ask diff --no-ext-diff --no-renames --name-only ${1:+"$1"} -- $paths)$nl
     for name in $candidates; do
         case $named in *"$nl$name$nl"*) note "$name" ;; esac
     done
 }
 
 check_checkout() {
-    ! has -t --track || stop_if_config 'Leave out --track: name remote and branch where you need them.'
     if [ "$command" = switch ] && has --orphan; then
         between HEAD "$(ask hash-object -t tree /dev/null)"
         return
     fi
-    target='' named=''
-    for word in $plain; do
-        if [ -n "$named" ]; then
-            paths=$paths$word$nl
-        elif target=$(commit_of "$word"); then
-            named=1
-        else
-            target=$(first "$(ask for-each-ref --format='%(objectname)' "refs/remotes/*/$word")")
-            [ -n "$target" ] || paths=$paths$word$nl
-            named=1
-        fi
-    done
+    word=$(first "$plain") target=
+    [ -z "$word" ] || target=$(commit_of "$word") ||
+        target=$(first "$(ask for-each-ref --format='%(objectname)' "refs/remotes/*/$word")")
+    [ -z "$target" ] || plain=${plain#*"$nl"}
+    paths=$plain$paths
     if [ -n "$paths" ]; then
         over_paths "$target"
     elif has -f --force --discard-changes; then
@@ -262,12 +262,9 @@ check_restore() {
 }
 
 check_reset() {
-    target=$(first "$plain")
-    if has --hard; then
-        dirty "${target:-HEAD}"
-    elif has --merge --keep; then
-        between HEAD "${target:-HEAD}"
-    fi
+    target=$(first "${plain:-HEAD}")
+    ! has --hard || dirty "$target"
+    ! has --merge --keep || between HEAD "$target"
 }
 
 # A merge keeps our side of what the other has not changed since the two parted.
@@ -280,34 +277,29 @@ merged() {
     rels=$all
 }
 
-replayed() {
-    between HEAD "$1"
-    touched "$2"
-}
-
 check_merge() {
     for word in ${plain:-$upstream_name}; do merged "$word"; done
 }
 
 check_pull() {
-    ! has --set-upstream || stop_if_config 'Leave out --set-upstream.'
     [ -n "$rels" ] || return 0
     # What comes is known only when it is here. If it cannot be fetched, git itself says why.
-    eval "\"\$real\" $globals fetch -q \$plain" 2>/dev/null </dev/null || return 0
-    case $(value_of --rebase) in '') rebases=$(ask config pull.rebase) ;; *) rebases=$(value_of --rebase) ;; esac
+    git_here fetch -q $plain 2>/dev/null </dev/null || return 0
+    rebases=$(value_of --rebase)
+    [ -n "$rebases" ] || rebases=$(ask config pull.rebase)
     ! has -r --rebase || rebases=${rebases:-true}
     ! has --no-rebase --ff-only || rebases=false
     case $rebases in
         '' | false) merged FETCH_HEAD ;;
-        *) replayed FETCH_HEAD FETCH_HEAD..HEAD ;;
+        *) between HEAD FETCH_HEAD && touched FETCH_HEAD..HEAD ;;
     esac
 }
 
 check_rebase() {
-    upstream=$(first "${plain:-$upstream_name}") branch=$(first "${plain#*"$nl"}") onto=$(value_of --onto)
-    if [ "$plain" = "${plain#*"$nl"}" ]; then branch=; fi
+    upstream=$(first "${plain:-$upstream_name}") onto=$(value_of --onto) branch=
+    [ "$plain" = "${plain#*"$nl"}" ] || branch=$(first "${plain#*"$nl"}")
     if has --root; then
-        touched "${upstream:-HEAD}"
+        touched "$(first "${plain:-HEAD}")"
         return
     fi
     [ -z "$branch" ] || between HEAD "$branch"
@@ -329,16 +321,16 @@ check_stash() {
         push | save)
             ! has -S --staged || return 0
             dirty HEAD
-            if has -a --all; then untracked; elif has -u --include-untracked; then untracked --exclude-standard; fi
+            ! has -u --include-untracked || held_in ls-files --others --exclude-standard
+            ! has -a --all || held_in ls-files --others
             ;;
         pop | apply | branch)
             [ $action != branch ] || plain=${plain#*"$nl"}
-            stashed=$(first "$plain")
-            case $stashed in *[!0-9]*) ;; ?*) stashed="stash@{$stashed}" ;; esac
-            stashed=${stashed:-refs/stash}
+            stashed=$(first "${plain:-refs/stash}")
+            case $stashed in *[!0-9]*) ;; *) stashed="stash@{$stashed}" ;; esac
             between "$stashed^" "$stashed"
             [ $action != branch ] || between HEAD "$stashed^"
-            [ -z "$rels" ] || note "$(ask_top ls-tree -r --name-only "$stashed^3" -- $rels)"
+            held_in ls-tree -r --name-only "$stashed^3"
             ;;
     esac
 }
@@ -346,24 +338,21 @@ check_stash() {
 check_patch() {
     if has --cached --check --stat --numstat --summary || [ -z "$rels" ]; then return; fi
     copy=
-    [ "$plain" != "$last_branch$nl" ] || plain=  # a dash: what comes
+    [ "$plain" != "@{-1}$nl" ] || plain=  # a dash: what comes
     if [ -z "$plain$paths" ] && [ ! -t 0 ]; then
         # What comes once is read twice.
         copy=$(mktemp) || return 0
         cat >"$copy"
-        paths=$copy
     fi
-    for file in $plain $paths; do
+    for file in $plain $paths $copy; do
         [ -f "$file" ] || continue
-        changes=$(sed -n "s/$tab.*//; s,^[-+][-+][-+] [^/]*/,,p; s/^rename from //p; s/^rename to //p" "$file")
-        for name in $changes; do
+        for name in $(sed -n "s/$tab.*//; s,^[-+][-+][-+] [^/]*/,,p; s/^rename from //p; s/^rename to //p" "$file"); do
             for rel in $rels; do
                 case $name in "$rel" | "$rel"/*) note "$name" ;; esac
             done
         done
     done
-    [ -z "$copy" ] || exec <"$copy"
-    [ -z "$copy" ] || rm -f "$copy"
+    [ -z "$copy" ] || { exec <"$copy" && rm -f "$copy"; }
 }
 
 check_bisect() {
@@ -374,89 +363,57 @@ check_bisect() {
             ;;
         start | good | bad | old | new | skip | run)
             for word in $plain $(ask for-each-ref --format='%(objectname)' refs/bisect); do
-                if commit_of "$word" >/dev/null; then touched "$word...HEAD"; fi
+                ! commit_of "$word" >/dev/null || touched "$word...HEAD"
             done
             ;;
     esac
 }
 
-# Whether a name and a held one are the same, or one is in the other.
-meet() {
-    for held in $rels $inner; do
-        case $1/ in / | "$held"/*) note "$held" && continue ;; esac
-        case $held/ in "$1"/*) note "$held" ;; esac
-    done
-}
-
-check_clean() {
-    prefix=$(ask rev-parse --show-prefix)
-    for name in $(ask -c core.quotePath=false clean -n --no-quiet "$@" | sed -n 's/^Would remove //p'); do
-        name=$prefix${name%/}
-        meet "${name#./}"
-    done
-    [ -z "$found" ] || refuse 'it would remove what this box holds:' $found \
-        "Nothing has changed. Leave it out: git clean -e NAME …"
-}
-
-check_rm() {
-    ! has --cached || return 0
-    words=
+# `clean`, `rm` and `mv` say themselves what they would do: a held name is among it, in it or around it.
+check_removal() {
     for word; do
-        case $word in -q | --quiet) ;; *) words=$words$word$nl ;; esac
+        shift
+        case $word in -q | --quiet) ;; *) set -- "$@" "$word" ;; esac
     done
-    removed=$nl$(ask -c core.quotePath=false rm -n $words)$nl
-    for held in $rels; do
-        case $removed in *"${nl}rm '$held'"* | *"${nl}rm '$held/"*) note "$held" ;; esac
-    done
-}
-
-check_mv() {
-    for last in $plain $paths; do :; done
-    for word in $plain $paths; do
-        name=$(place_of "${word%/}") || continue
-        # Something can be moved into a directory in which something else is held.
-        if [ "$word" != "$last" ] || [ ! -d "$name" ]; then meet "${name#"$top"/}"; fi
+    said=$(ask "$command" -n "$@" | sed -n "s/^Would remove //p; s/^rm '\(.*\)'\$/\1/p; s/^Renaming //p")
+    [ "$command" != clean ] || prefix=$(ask rev-parse --show-prefix)
+    for name in $said; do
+        name=${prefix-}${name%/}
+        for held in $rels $inner; do
+            case "${name#./}/" in "$held/"* | *" to $held/"*) note "$held" && continue ;; esac
+            case "$held/ to " in "${name%% to *}/"*) note "$held" ;; esac
+        done
     done
     stop_if_found
-    case $globals in *" '-C' "*) ;; *) move "$@" ;; esac
+    [ "$command" != mv ] || move "$said"
 }
 
 # A rename out of a directory that is a mount, or of a directory in a layer, is refused by the kernel, and git gives up
 # where it is. `mv` copies instead. What is unusual is left to git.
 move() {
-    if has -f --force -k -v --verbose || ! ask mv -n "$@" >/dev/null; then return; fi
-    sources='' to=''
-    for word in $plain $paths; do
-        [ -z "$to" ] || sources=$sources$to$nl
-        to=$(place_of "${word%/}") || return
-        case $to/ in "$top"/*) ;; *) return ;; esac
-    done
-    for source in $sources; do
+    if has -f --force -k -v --verbose; then return; fi
+    case $globals in *" '-C' "*) return ;; esac
+    roots=
+    for line in $1; do
+        for root in $roots; do
+            case $line in "${root%% to *}"/*) continue 2 ;; esac
+        done
+        roots=$roots$line$nl
         # A submodule knows where it is, and a name with special characters is quoted.
-        entries=$(ask -C "$top" --literal-pathspecs ls-files -s -- "${source#"$top"/}")
-        case $nl$entries in "$nl" | *"$nl"160000* | *'"'*) return ;; esac
+        case $line in *' to '*' to '*) return ;; esac
+        case $nl$(ask_top ls-files -s -- "${line%% to *}") in "$nl" | *"$nl"160000* | *'"'*) return ;; esac
     done
-    for source in $sources; do
-        new=$to
-        [ ! -d "$to" ] || new=$to/${source##*/}
-        from=${source#"$top"/} index=
+    [ -n "$roots" ] || return 0
+    for line in $roots; do
+        from=${line%% to *} to=${line#* to } index=
         for entry in $(ask_top ls-files -s -- "$from"); do
             name=${entry#*"$tab"}
-            index=$index"0 $nothing$tab$name$nl${entry%%"$tab"*}$tab${new#"$top"/}${name#"$from"}$nl"
+            index=$index"0 $nothing$tab$name$nl${entry%%"$tab"*}$tab$to${name#"$from"}$nl"
         done
-        mv -- "$source" "$new" || exit 1
+        mv -- "$top/$from" "$top/$to" || exit 1
         printf '%s' "$index" | ask_top update-index --index-info || exit 1
     done
     exit 0
-}
-
-# The real path of what has this name, be it a symlink.
-place_of() {
-    case $1 in
-        . | .. | */. | */..) (cd -P "$1" && pwd -P) ;;
-        */*) printf '%s/%s' "$(cd -P "${1%/*}/" && pwd -P)" "${1##*/}" ;;
-        *) printf '%s/%s' "$(pwd -P)" "$1" ;;
-    esac
 }
 
 # The real path of a name, of which the last parts need not exist.
@@ -473,35 +430,34 @@ real_of() {
 check_worktree() {
     place=$(first "$plain$paths")
     case $action in
-        add) check_worktree_add "$place" ;;
+        add) [ -z "$place" ] || check_worktree_add ;;
         prune) has -n --dry-run || check_worktree_prune ;;
-        remove | move) check_worktree_of "$place" ;;
+        remove | move) check_worktree_of ;;
     esac
 }
 
 check_worktree_add() {
-    ! has --track || stop_if_config 'Leave out --track.'
     # Relative to where `-C` leads: git itself says it if that is nowhere.
-    case $globals in *" '-C' "*) case $1 in /*) ;; *) return 0 ;; esac ;; esac
-    [ -n "$1" ] || return 0
-    place=$(real_of "$1")
+    case $globals:$place in *" '-C' "*:[!/]*) return ;; esac
+    place=$(real_of "$place")
     for above in $kept; do
-        case $place/ in "$above"/*) return 0 ;; esac
+        case $place/ in "$above"/*) return ;; esac
     done
     # Who names a place for what is temporary wants no more.
-    case $place/ in "$HOME"/*) ;; /tmp/* | /var/tmp/*) return 0 ;; esac
+    case $place/ in "$HOME"/*) ;; /tmp/* | /var/tmp/*) return ;; esac
     refuse "$place would be gone when the box ends: only these stay:" $kept \
         "Nothing has changed. Choose a place in there, for example .claude/worktrees/${place##*/}, or ask the user for" \
         "--mount-rw with a directory for worktrees."
 }
 
 check_worktree_prune() {
-    for name in $(ask_aloud worktree prune -n -v 2>&1 | sed -n 's,^Removing worktrees/\(.*\): .*,\1,p'); do
-        for one in $linked; do
-            [ "${one##*/}" != "$name" ] ||
+    for name in $(LC_ALL=C git_here worktree prune -n -v 2>&1 | sed -n 's,^Removing worktrees/\(.*\): .*,\1,p'); do
+        case $nl$linked in
+            *"/$name$nl"*)
                 refuse "the worktree \"$name\" is not gone, this box just does not see it, or may not change it." \
                     'Nothing has changed. For one of your own: git worktree remove PATH. The rest is for the user to do.'
-        done
+                ;;
+        esac
     done
 }
 
@@ -509,51 +465,26 @@ check_worktree_of() {
     for one in $linked; do
         read -r pointer <"$one/gitdir" || continue
         case ${pointer%/.git} in
-            "$(real_of "$1")" | */"${1%/}")
+            "$(real_of "$place")" | */"${place%/}")
                 refuse "${pointer%/.git} was there before this box, which holds its .git (git on the host goes where it says)." \
-                    "Nothing has changed. Ask the user to do it outside of the box: git $command $1"
+                    "Nothing has changed. Ask the user to do it outside of the box: git $command $place"
                 ;;
         esac
     done
 }
 
-check_push() {
-    ! has -u --set-upstream || stop_if_config 'Leave out -u: git push REMOTE BRANCH.'
-}
-
-check_sparse_checkout() {
-    case $action in list | check-rules) ;; *) stop_if_config "$BY_USER" ;; esac
-}
-
-check_remote() {
-    case $action in
-        add | rename | remove | rm | set-url | set-branches)
-            IFS=' '
-            stop_if_config "Ask the user to run it outside of the box: git $command $*"
-            IFS=$nl
-            ;;
-    esac
-}
-
 # Git itself changes the branches, and then fails at its configuration, even if that says nothing of them.
 check_branch() {
-    ! has -u --set-upstream-to --unset-upstream --edit-description -t --track || stop_if_config "$BY_USER"
     [ -n "$config" ] || return 0
     if has -m -M --move -c -C --copy; then
         old=$(first "$plain")
         [ "$plain" != "$old$nl" ] || old=$(ask symbolic-ref -q --short HEAD)
-        if ask config --local --get-regexp "^branch\\.$old\\." >/dev/null; then
+        ! ask config --local --get-regexp "^branch\\.$old\\." >/dev/null ||
             stop_if_config "Make another branch, and leave \"$old\": git switch -c NAME"
-        fi
-        run_but_for_config branch "$@"
-    elif has -d -D --delete; then
-        run_but_for_config branch "$@"
+    elif ! has -d -D --delete; then
+        return 0
     fi
-}
-
-# Run git, and take no notice of what it says about its configuration.
-run_but_for_config() {
-    { said=$(eval "LC_ALL=C \"\$real\" $globals \"\$@\" 2>&1 >&3") && status=0 || status=$?; } 3>&1
+    { said=$(LC_ALL=C git_here branch "$@" 2>&1 >&3) && status=0 || status=$?; } 3>&1
     # Newer git begins its messages with a small letter.
     case $said in *'ranch is renamed, but update of config-file failed'* | *'ranch is copied, but update of'*) status=0 ;; esac
     printf '%s' "$said" | sed '/config file .*: Device or resource busy/d; /pdate of config-file failed/d' >&2
@@ -561,36 +492,28 @@ run_but_for_config() {
 }
 
 check_config() {
-    eval "\"\$real\" $globals config \"\$@\""
+    git_here config "$@"
     status=$?
     # 4: the file cannot be written.
-    if [ $status -eq 4 ]; then
-        printf '%s\n' 'claudebox: this box holds .git/config read-only (git on the host obeys it).' \
-            '  For one command: git -c NAME=VALUE … For good: ask the user to do it outside of the box.' >&2
-    fi
+    [ $status -ne 4 ] || printf '%s\n' >&2 \
+        'claudebox: this box holds .git/config read-only (git on the host obeys it).' \
+        '  For one command: git -c NAME=VALUE … For good: ask the user to do it outside of the box.'
     exit $status
 }
 
-check_submodule() {
-    case $action in
-        update) update_submodules ;;
-        add | deinit | sync | set-url | set-branch | absorbgitdirs) stop_if_config "$BY_USER" ;;
-    esac
-}
-
 # Git would write the configuration of each submodule anew, which is held. Those that are here only need a checkout.
-update_submodules() {
-    [ -n "$modules$config" ] || return 0
+check_submodule() {
+    if [ "$action" != update ] || [ -z "$modules$config" ]; then return; fi
     for option in $(printf %s "$options" | tr ' ' '\n'); do
         case $option in
             --init | --recursive | --checkout | -q | --quiet | -N | --no-fetch | -f | --force | --progress) ;;
-            *) stop_if_config "Without $option it would work for submodules that are here. $BY_USER" ;;
+            *) stop_if_config "Without $option it would work for submodules that are here. $by_user" ;;
         esac
     done
-    modules=$(ask -c core.quotePath=false -C "$top" ls-files -s -- $plain $paths | sed -n 's/^160000 //p')
+    modules=$(ask -C "$top" ls-files -s -- $plain $paths | sed -n 's/^160000 //p')
     for module in $modules; do
         place=${module#*"$tab"}
-        [ -e "$top/$place/.git" ] || stop_if_config "The submodule $place is not here yet. $BY_USER"
+        [ -e "$top/$place/.git" ] || stop_if_config "The submodule $place is not here yet. $by_user"
     done
     for module in $modules; do
         place=$top/${module#*"$tab"} wanted=${module%% *}
@@ -621,12 +544,11 @@ check_command() {
             valued='-p -C --directory --exclude --include --whitespace --patch-format --empty --quoted-cr --build-fake-ancestor'
             ;;
         bisect) valued='--term-good --term-bad --term-old --term-new' ;;
-        clean) valued='-e --exclude' ;;
         worktree) valued='-b -B --reason --expire' ;;
         branch) valued='-u --set-upstream-to --sort --contains --no-contains --merged --no-merged --points-at --format' ;;
-        push) valued='-o --push-option --repo --receive-pack --exec' ;;
-        rm | mv | remote | config | submodule) ;;
-        sparse-checkout) check=sparse_checkout ;;
+        clean | rm | mv) check=removal ;;
+        push | remote | sparse-checkout) check=nothing ;;
+        submodule) ;;
         *) return 0 ;;
     esac
     case $command in
@@ -640,10 +562,13 @@ check_command() {
     esac
     collect "$@"
     case $check in
-        merge | rebase | pick | patch) ! goes_on || return 0 ;;
-        clean | rm | mv) ! has -n --dry-run || return 0 ;;
+        merge | rebase | pick | patch)
+            ! has --abort --continue --skip --quit --resolved -r --edit-todo --show-current-patch || return 0
+            ;;
+        removal) ! has -n --dry-run --cached || return 0 ;;
     esac
-    "check_$check" "$@"
+    check_config_of
+    [ $check = nothing ] || "check_$check" "$@"
     stop_if_found
 }
 
@@ -676,7 +601,7 @@ check() {
     esac
     IFS=$nl
     # In a layer a hard link has another number than its file, for which git takes it as an attack.
-    case $command:$nl$known$nl in clone:*"${nl}layered$nl"*) eval "exec \"\$real\" $globals clone --no-hardlinks \"\$@\"" ;; esac
+    case $command:$nl$known$nl in clone:*"${nl}layered$nl"*) git_here clone --no-hardlinks "$@" && exit || exit $? ;; esac
     look_around || return 0
     check_command "$@"
 }

@@ -1,9 +1,9 @@
 """What of the user's own git comes along into the box, and why it may: settings, aliases, the list of ignored files.
 
-A key is in the table, and its value has the form that the table says: a switch, a number, one of git's own words, a
-name. So nothing comes along that names a program or a file, or that can hold a secret, as `url.*.insteadOf` and
-`http.extraHeader` can. What is not in the table stays outside: helpers, signing, filters, proxies, includes, and
-`push.autoSetupRemote`, with which git would want to write the repository's configuration at each push.
+A key is in a list, and its value is one of git's own words, a number or a name. So nothing comes along that names a
+program or a file, or that can hold a secret, as `url.*.insteadOf` and `http.extraHeader` can. What is not in the list
+stays outside: helpers, signing, filters, proxies, includes, and `push.autoSetupRemote`, with which git would want to
+write the repository's configuration at each push.
 """
 
 from __future__ import annotations
@@ -21,7 +21,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ON_OR_OFF = frozenset(("true", "false", "yes", "no", "on", "off", "1", "0"))
+# Settings whose value is one of git's own words or a number.
+KEYS = frozenset(
+    "am.keepcr am.threeway apply.whitespace checkout.guess color.ui column.ui commit.cleanup commit.status "
+    "commit.verbose core.abbrev core.autocrlf core.commentchar core.eol core.quotepath core.safecrlf diff.algorithm "
+    "diff.colormoved diff.colormovedws diff.context diff.ignoresubmodules diff.indentheuristic diff.interhunkcontext "
+    "diff.mnemonicprefix diff.noprefix diff.renameempty diff.renamelimit diff.renames diff.submodule "
+    "fetch.fsckobjects fetch.parallel fetch.prune fetch.prunetags grep.fullname grep.linenumber grep.patterntype "
+    "grep.threads help.autocorrect log.abbrevcommit log.decorate log.follow log.mailmap log.showroot merge.autostash "
+    "merge.conflictstyle merge.directoryrenames merge.ff merge.log merge.renamelimit merge.renormalize merge.stat "
+    "pack.threads pull.ff pull.rebase push.default push.followtags rebase.autosquash rebase.autostash "
+    "rebase.missingcommitscheck rebase.rebasemerges rebase.stat rebase.updaterefs receive.fsckobjects "
+    "rerere.autoupdate rerere.enabled stash.showincludeuntracked stash.showpatch stash.showstat status.aheadbehind "
+    "status.branch status.relativepaths status.short status.showstash status.showuntrackedfiles submodule.fetchjobs "
+    "transfer.fsckobjects".split()
+)
+WORDS = frozenset(
+    "true false yes no on off "
+    "all allow-indentation-change always auto basic blocks conflict copies copy crlf current default diff diff3 "
+    "dimmed-zebra dimmed_zebra dirty error error-all extended fixed fix full histogram ignore ignore-all-space "
+    "ignore-space-at-eol ignore-space-change immediate input interactive lf log matching merge merges minimal myers "
+    "native never no-rebase-cousins none normal nothing nowarn only patience perl plain prompt rebase-cousins scissors "
+    "short simple strip tracking untracked upstream verbatim verbose warn whitespace zdiff3 zebra".split()
+)
+# Settings whose value is a name: it has no slash, so it is no path.
+NAMED = frozenset("branch.sort checkout.defaultremote init.defaultbranch log.date tag.sort versionsort.suffix".split())
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 LONGEST_NAME = 60
 LONGEST_ALIAS = 400
@@ -35,74 +59,15 @@ IGNORE_LIST = "core.excludesfile"
 LARGEST_LIST = 1 << 16
 
 
-def is_number(value: str) -> bool:
-    return value.isascii() and value.removeprefix("-").isdigit() and len(value) < 10
+def is_gits_own(value: str) -> bool:
+    """Whether it is a word of git, a number, or a single character: there is no room for anything else."""
+    is_number = value.isascii() and value.removeprefix("-").isdigit() and len(value) < 10
+    return value.lower() in WORDS or is_number or (len(value) == 1 and value.isprintable())
 
 
 def is_name(value: str) -> bool:
-    """Whether it can be the name of a branch or of a field. A slash is none of it: so it is no path."""
+    """Whether it can be the name of a branch or of a field."""
     return 0 < len(value) <= LONGEST_NAME and PLAIN.issuperset(value)
-
-
-FORMS: tuple[tuple[str, Callable[[str], bool], str], ...] = (
-    (
-        *("on or off: there is no room for anything else", lambda value: value.lower() in ON_OR_OFF),
-        (
-            "rebase.autosquash rebase.autostash rebase.updaterefs rebase.stat rerere.enabled "
-            "rerere.autoupdate fetch.prune fetch.prunetags push.followtags commit.verbose commit.status "
-            "core.quotepath diff.mnemonicprefix diff.noprefix diff.indentheuristic "
-            "diff.renameempty merge.renormalize merge.stat merge.autostash log.follow log.abbrevcommit log.showroot "
-            "log.mailmap status.short status.branch status.showstash status.relativepaths status.aheadbehind "
-            "stash.showpatch stash.showstat stash.showincludeuntracked grep.linenumber grep.fullname "
-            "am.threeway am.keepcr transfer.fsckobjects fetch.fsckobjects receive.fsckobjects "
-            "checkout.guess"
-        ),
-    ),
-    (
-        *("a number", is_number),
-        (
-            "core.abbrev diff.context diff.interhunkcontext diff.renamelimit merge.renamelimit merge.log "
-            "fetch.parallel submodule.fetchjobs help.autocorrect grep.threads pack.threads"
-        ),
-    ),
-    (
-        *("a name without a slash, so no path", is_name),
-        "init.defaultbranch branch.sort tag.sort log.date versionsort.suffix checkout.defaultremote",
-    ),
-    (
-        "a single character",
-        lambda value: value == "auto" or (len(value) == 1 and value.isprintable()),
-        "core.commentchar",
-    ),
-)
-# One of git's own words for it: there are no others.
-CHOICES = {
-    "pull.rebase": "true false merges interactive",
-    "pull.ff": "true false only",
-    "merge.ff": "true false only",
-    "merge.conflictstyle": "merge diff3 zdiff3",
-    "merge.directoryrenames": "true false conflict",
-    "rebase.missingcommitscheck": "warn error ignore",
-    "rebase.rebasemerges": "true false no-rebase-cousins rebase-cousins",
-    "diff.algorithm": "default myers minimal patience histogram",
-    "diff.renames": "true false copies copy",
-    "diff.submodule": "short log diff",
-    "diff.colormoved": "false true no default plain blocks zebra dimmed-zebra dimmed_zebra",
-    "diff.colormovedws": "no ignore-space-at-eol ignore-space-change ignore-all-space",
-    "diff.ignoresubmodules": "none untracked dirty all",
-    "core.autocrlf": "true false input",
-    "core.eol": "lf crlf native",
-    "core.safecrlf": "true false warn",
-    "push.default": "nothing current upstream tracking simple matching",
-    "commit.cleanup": "default strip whitespace verbatim scissors",
-    "log.decorate": "true false auto short full no",
-    "status.showuntrackedfiles": "no normal all true false",
-    "color.ui": "true false auto always never",
-    "column.ui": "always never auto",
-    "grep.patterntype": "default basic extended fixed perl",
-    "apply.whitespace": "nowarn warn fix error error-all",
-    "help.autocorrect": "never prompt immediate",
-}
 
 
 class Carried(Record):
@@ -120,12 +85,11 @@ class Carried(Record):
 
 def carry(pairs: Pairs) -> Carried:
     """Choose from the user's configuration. Of several values for a key the last one counts, as in git."""
-    forms = {key: form for _, form, keys in FORMS for key in keys.split()}
     last = dict(pairs).items()
     settings = [
         (name, value)
         for name, value in last
-        if value.lower() in CHOICES.get(name, "").split() or (name in forms and forms[name](value))
+        if (name in KEYS and is_gits_own(value)) or (name in NAMED and is_name(value))
     ]
     aliases = [(name, value) for name, value in last if name.startswith(ALIAS) and is_plain_alias(name, value)]
     return Carried(settings, aliases[:MOST_ALIASES])

@@ -19,10 +19,10 @@ from claudebox.record import Record
 
 # The toolchains that are known: where they lie in a home, what is shown of them, and what may hold a token
 
-NPMRC, PIP_CONF = "etc/npmrc", "pip.conf"  # settings of a whole installation, with tokens and passwords for registries
-# The same of one environment of conda, and the variables that it sets: people keep keys for APIs there.
-OF_CONDA = (
-    *(".condarc", "condarc", PIP_CONF, "conda-meta/state"),
+# Below a tree, or below one of its environments: settings of a whole installation, with tokens and passwords for
+# registries, and the variables that an environment of conda sets. People keep keys for APIs there.
+TOKENS = (
+    *("etc/npmrc", "pip.conf", "uv-receipt.toml", "pipx_metadata.json", ".condarc", "condarc", "conda-meta/state"),
     *("etc/conda/activate.d/env_vars.sh", "etc/conda/deactivate.d/env_vars.sh"),
 )
 
@@ -34,7 +34,6 @@ class Toolchain(Record):
     root: str  # `~` is the home
     tree: str  # below the root, what is shown: `*` stands for one name, such as a version; "" is all of it
     variable: str = ""  # a variable of the host that may name another root
-    hidden: tuple[str, ...] = ()  # below the tree: it may hold tokens; one `*` stands for any name
     mark: str = ""  # a file that has to be in the tree, so that it is what it seems
     sets: str = ""  # a variable of the box that names the tree
     sets_for: str = ""  # only if this name is on the way to the tree
@@ -53,52 +52,48 @@ class Shims(Record):
     default: str = ""  # below the root
 
 
-def _versions(name: str, root: str, variable: str, *hidden: str) -> Toolchain:
-    return Toolchain(name, root, "versions/*", variable, hidden)
-
-
 TOOLCHAINS = (
     # Node.js
-    Toolchain("nvm", "~/.nvm", "versions/node/*", "NVM_DIR", (NPMRC,)),
-    Toolchain("nvm", "~/.config/nvm", "versions/node/*", "", (NPMRC,)),
-    Toolchain("fnm", "~/.local/share/fnm", "node-versions/*/installation", "FNM_DIR", (NPMRC,)),
-    Toolchain("fnm", "~/.fnm", "node-versions/*/installation", "", (NPMRC,)),
-    Toolchain("volta", "~/.volta", "tools/image/*/*", "VOLTA_HOME", (NPMRC,)),
-    _versions("nodenv", "~/.nodenv", "NODENV_ROOT", NPMRC),
-    Toolchain("n", "~/n", "", "N_PREFIX", (NPMRC,), mark="bin/node"),
-    Toolchain("npm -g", "~/.npm-global", "", "", (NPMRC,), mark="bin"),
-    Toolchain("pnpm env", "~/.local/share/pnpm", "nodejs/*", "PNPM_HOME", (NPMRC,)),
+    Toolchain("nvm", "~/.nvm", "versions/node/*", "NVM_DIR"),
+    Toolchain("nvm", "~/.config/nvm", "versions/node/*"),
+    Toolchain("fnm", "~/.local/share/fnm", "node-versions/*/installation", "FNM_DIR"),
+    Toolchain("fnm", "~/.fnm", "node-versions/*/installation"),
+    Toolchain("volta", "~/.volta", "tools/image/*/*", "VOLTA_HOME"),
+    Toolchain("nodenv", "~/.nodenv", "versions/*", "NODENV_ROOT"),
+    Toolchain("n", "~/n", "", "N_PREFIX", mark="bin/node"),
+    Toolchain("npm -g", "~/.npm-global", "", mark="bin"),
+    Toolchain("pnpm env", "~/.local/share/pnpm", "nodejs/*", "PNPM_HOME"),
     Toolchain("bun", "~/.bun", "bin", "BUN_INSTALL"),
     Toolchain("deno", "~/.deno", "bin", "DENO_INSTALL"),
     # Python
-    _versions("pyenv", "~/.pyenv", "PYENV_ROOT", PIP_CONF, f"envs/*/{PIP_CONF}"),
-    Toolchain("uv", "~/.local/share/uv/python", "*", "UV_PYTHON_INSTALL_DIR", (PIP_CONF,)),
-    Toolchain("uv tool", "~/.local/share/uv/tools", "*", "UV_TOOL_DIR", ("uv-receipt.toml", PIP_CONF)),
-    Toolchain("pipx", "~/.local/share/pipx", "venvs/*", "PIPX_HOME", ("pipx_metadata.json", PIP_CONF)),
-    Toolchain("pipx", "~/.local/pipx", "venvs/*", "", ("pipx_metadata.json", PIP_CONF)),
-    Toolchain("Poetry", "~/.local/share/pypoetry", "venv", "", (PIP_CONF,)),
+    Toolchain("pyenv", "~/.pyenv", "versions/*", "PYENV_ROOT"),
+    Toolchain("uv", "~/.local/share/uv/python", "*", "UV_PYTHON_INSTALL_DIR"),
+    Toolchain("uv tool", "~/.local/share/uv/tools", "*", "UV_TOOL_DIR"),
+    Toolchain("pipx", "~/.local/share/pipx", "venvs/*", "PIPX_HOME"),
+    Toolchain("pipx", "~/.local/pipx", "venvs/*"),
+    Toolchain("Poetry", "~/.local/share/pypoetry", "venv"),
     *(
-        Toolchain("conda", f"~/{name}", "", "", (*OF_CONDA, *(f"envs/*/{one}" for one in OF_CONDA)), mark="conda-meta")
+        Toolchain("conda", f"~/{name}", "", mark="conda-meta")
         for name in ("miniconda3", "miniforge3", "mambaforge", "anaconda3")
     ),
     # Rust. Where rustup is, `_add_rustup` adds its toolchains.
     Toolchain("cargo", "~/.cargo", "bin", "CARGO_HOME"),
     Toolchain("rustup", "~/.rustup", "toolchains/*", "RUSTUP_HOME"),
     # Go
-    Toolchain("go", "~/go", "", "", mark="VERSION"),
+    Toolchain("go", "~/go", "", mark="VERSION"),
     Toolchain("go install", "~/go", "bin", "GOPATH"),
     Toolchain("go", "~/sdk", "go*", mark="VERSION"),
     Toolchain("go", "~/.local/go", "", mark="VERSION"),
-    _versions("goenv", "~/.goenv", "GOENV_ROOT"),
+    Toolchain("goenv", "~/.goenv", "versions/*", "GOENV_ROOT"),
     Toolchain("gvm", "~/.gvm", "gos/*"),
     # The JVM
     Toolchain("sdkman", "~/.sdkman", "candidates/*/*", "SDKMAN_DIR", sets="JAVA_HOME", sets_for="java"),
     Toolchain("jdk", "~/.jdks", "*", sets="JAVA_HOME"),
     # Others
-    _versions("rbenv", "~/.rbenv", "RBENV_ROOT"),
+    Toolchain("rbenv", "~/.rbenv", "versions/*", "RBENV_ROOT"),
     Toolchain("gem", "~/.local/share/gem", "ruby/*"),
-    Toolchain("mise", "~/.local/share/mise", "installs/*/*", "MISE_DATA_DIR", (NPMRC, PIP_CONF)),
-    Toolchain("asdf", "~/.asdf", "installs/*/*", "ASDF_DATA_DIR", (NPMRC, PIP_CONF)),
+    Toolchain("mise", "~/.local/share/mise", "installs/*/*", "MISE_DATA_DIR"),
+    Toolchain("asdf", "~/.asdf", "installs/*/*", "ASDF_DATA_DIR"),
     Toolchain("dotnet", "~/.dotnet", "", "DOTNET_ROOT", mark="dotnet", sets="DOTNET_ROOT"),
     Toolchain("Composer", "~/.config/composer", "vendor"),
     Toolchain("Composer", "~/.composer", "vendor"),
@@ -144,7 +139,7 @@ LOCAL = "/usr/local"
 MOST_TREES = 40  # each is a mount
 MOST_ENTRIES = 300  # of a directory of programs
 MADE_FOR_BOX = Origin.of_rule(RULE, "rustup's default, without your other settings")
-MAY_HOLD_TOKENS = "may hold tokens"
+MAY_HOLD_TOKENS = Origin.of_rule("secret", "may hold tokens")
 RUSTUP_KEYS = ("version", "default_toolchain", "default_host_triple", "profile")
 VENV = "pyvenv.cfg"
 PROJECT_VENVS = (".venv", "venv")
@@ -224,7 +219,7 @@ class Finder:
             if real is None or not self.tree.is_executable(real) or name == "claude":
                 continue
             if real == path and name in PROGRAMS and self._is_binary(path):
-                self._mount(path, "program", ())
+                self._mount(path, "program")
             elif real != path and (row_name := self._show(real, path)):
                 self.links[path] = Mount(SYMLINK, path, Origin.of_rule(RULE, row_name), source=real)
             else:
@@ -246,14 +241,14 @@ class Finder:
             tree = match(path, self._root(row.root, row.variable), row.tree)
             if tree and (not row.mark or self.tree.exists(f"{tree}/{row.mark}")) and (not names or row.name in names):
                 is_new = tree not in self.trees
-                if not self._mount(tree, row.name, row.hidden, named):
+                if not self._mount(tree, row.name, named):
                     return ""
                 if is_new:
                     self._complete(row, tree)
                 return row.name
         return ""
 
-    def _mount(self, tree: str, name: str, hidden: tuple[str, ...], named: str = "") -> bool:
+    def _mount(self, tree: str, name: str, named: str = "") -> bool:
         if tree in self.trees:
             return True
         refusal = self._refusal(tree, named) if len(self.trees) < MOST_TREES else "there are too many"
@@ -262,18 +257,12 @@ class Finder:
             return False
         origin = Origin.of_rule(RULE, name)
         self.trees[tree] = Mount(RO, tree, origin, source=tree, is_dir=self.tree.is_dir(tree), consent=ANY_VERSION)
-        secret = Origin.of_rule("secret", MAY_HOLD_TOKENS)
-        for inner in hidden:
-            for path in self._find(tree, inner):
-                self.hides.append(Mount(HIDE, path, secret, is_dir=self.tree.is_dir(path)))
+        environments = [tree, *(f"{tree}/envs/{name}" for name in self.tree.entries(f"{tree}/envs"))]
+        for token in (self.tree.resolve(f"{place}/{token}") for place in environments for token in TOKENS):
+            # A symlink that leaves the tree leads nowhere in the box: nothing to hide.
+            if token is not None and is_below(token, tree):
+                self.hides.append(Mount(HIDE, token, MAY_HOLD_TOKENS, is_dir=self.tree.is_dir(token)))
         return True
-
-    def _find(self, tree: str, pattern: str) -> list[str]:
-        """What the pattern names in a tree. A symlink that leaves it leads nowhere in the box: nothing to hide."""
-        above, star, below = pattern.partition("*/")
-        names = self.tree.entries(f"{tree}/{above}") if star else [""]
-        found = [self.tree.resolve(f"{tree}/{above}{name}{'/' if star else ''}{below}") for name in names]
-        return [path for path in dict.fromkeys(found) if path and is_below(path, tree)]
 
     def _refusal(self, tree: str, named: str) -> str:
         reach, places = self.facts.reach, self.facts.places
@@ -298,7 +287,7 @@ class Finder:
     def _add_rustup(self) -> None:
         """cargo and rustc are rustup, which chooses one of its toolchains. Its settings name projects of the user."""
         root = self._root("~/.rustup", "RUSTUP_HOME")
-        if not self.tree.is_dir(f"{root}/toolchains") or not self._mount(f"{root}/toolchains", "rustup", ()):
+        if not self.tree.is_dir(f"{root}/toolchains") or not self._mount(f"{root}/toolchains", "rustup"):
             return
         lines = (self.tree.text(f"{root}/settings.toml") or "").split("\n[")[0].splitlines()
         kept = [line for line in lines if line.isprintable() and line.split("=")[0].strip() in RUSTUP_KEYS]

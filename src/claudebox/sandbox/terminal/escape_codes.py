@@ -129,7 +129,6 @@ _MODES = (
     ("", "form of the cursor in screen", "34"),
 )
 MODES = {mode: (off, meaning) for off, meaning, modes in _MODES for mode in modes.split()}
-ALTERNATE_SCREENS = ("?1049", "?1047", "?47")
 MODE_LIST = r"(?:{0})(?:;(?:{0}))*"
 
 CONTROL_SEQUENCES = (
@@ -177,99 +176,101 @@ LASTING_STRINGS = {
 }
 
 
+ESC, BEL, STRING_END = "\x1b", "\x07", "\x1b\\"
+SHIFT_OUT = "\x0e"  # to another character set
 MOST_KEYBOARDS = 99  # how often a program may have put the keyboard's state aside; terminals keep fewer
 LAST_COLOUR = 19
-COLOURS = ("104", "105", *(f"1{place}" for place in range(10, LAST_COLOUR + 1)))  # what resets them all
 KEY_OPTIONS = tuple("0123467")
 SGR_AND_CHARSET = "\x1b[m\x1b(B\x0f"
+KEYPAD_OFF = "\x1b>"
+MARGINS_OFF = "\x1b7\x1b[r\x1b8"  # it goes to the corner of the screen, too
+CURSOR_STYLE_OFF = "\x1b[0 q"
+PALETTE_OFF = "\x1b]R"  # on the Linux console, which has its own way to set it, too
+MODES_OFF = {f"\x1b[{mode}{normal}": number for number, (mode, (normal, _)) in enumerate(MODES.items())}
+ALTERNATE_SCREENS_OFF = ("\x1b[?1049l", "\x1b[?1047l", "\x1b[?47l")
+
+
+def _osc(body: str) -> str:
+    return f"{ESC}]{body}{STRING_END}"
 
 
 class LeftOn:
-    """What is on at the moment."""
+    """What is on at the moment, by the codes that switch it off."""
 
     def __init__(self) -> None:
         self.is_styled = False  # some code was passed, so the text may have a colour or another character set
-        self._modes: set[str] = set()
+        self._off: set[str] = set()
         self._keyboards = {True: 0, False: 0}  # on the alternate screen, and on the other
         self._is_keyboard_set = {True: False, False: False}
-        self._key_options: set[str] = set()  # xterm's modifyOtherKeys and its like, by what resets them
-        self.colours: set[str] = set()  # by the number that resets them
-        self._strings: set[str] = set()  # by how they begin
-        self.has_keypad = False
-        self._has_margins = False
-        self._has_cursor_style = False
+
+    def note(self, off: str, *, is_on: bool) -> None:
+        (self._off.add if is_on else self._off.discard)(off)
 
     def note_control_sequence(self, ending: str, numbers: str) -> None:
         private, final = ending[:-1], ending[-1]
-        if private in ("", "?") and final in "hlr" and ending != "r":
+        if ending == "r":
+            self.note(MARGINS_OFF, is_on=numbers != "")
+        elif private in ("", "?") and final in "hlr":
             self._note_modes(private, numbers, final)
-        elif ending == "r":
-            self._has_margins = numbers != ""
         elif final == "u":
             self._note_keyboard(private, numbers)
         elif ending in (">m", ">n", ">f"):
             self._note_key_option(numbers, final)
         elif ending == "#Q":
-            self.colours.update(COLOURS)  # they are what was put aside before
+            # The colours are what was put aside before.
+            self._off.update(_osc(f"1{place}") for place in ("04", "05", *range(10, LAST_COLOUR + 1)))
         elif ending == " q":
-            self._has_cursor_style = numbers not in ("", "0")
+            self.note(CURSOR_STYLE_OFF, is_on=numbers not in ("", "0"))
 
     def note_string(self, introducer: str, body: str) -> None:
         if introducer == "P" and body in ("=1s", "=2s"):
             self._note_modes("?", "2026", "h" if body == "=1s" else "l")
         if introducer != "]":
             return
-        for beginning, (ending, _, _) in LASTING_STRINGS.items():
+        for beginning, (ending, off, _) in LASTING_STRINGS.items():
             if body.startswith(beginning):
-                (self._strings.discard if re.fullmatch(ending, body) else self._strings.add)(beginning)
+                self.note(_osc(off), is_on=re.fullmatch(ending, body) is None)
         self._note_colours(body)
-
-    def _note_colours(self, body: str) -> None:
-        number, *values = body.split(";")
-        if number in ("4", "5"):
-            self.colours.update(f"10{number}" for colour in values[1::2] if colour != "?")
-        elif len(number) == 2 and number[0] == "1":
-            # Each further colour is for the next number.
-            setting = enumerate(values[: LAST_COLOUR + 1 - int(number)], int(number))
-            self.colours.update(f"1{place}" for place, colour in setting if colour != "?")
-        elif not values:
-            # Some terminals take an empty value for a colour that they do not know.
-            self.colours.discard(number)
 
     def undo(self) -> str:
         """The codes, in an order in which none disturbs another. Nothing if the program has sent no code at all."""
         if not self.is_styled:
             return ""
+        modes = sorted(self._off & MODES_OFF.keys(), key=MODES_OFF.__getitem__)
         return "".join(
             (
-                "\x1b\\",  # in case that a string was cut when its reader was killed
+                STRING_END,  # in case that a string was cut when its reader was killed
                 *self._undo_keyboard(on_alternate=True),
-                *(f"\x1b[{mode}{normal}" for mode, (normal, _) in MODES.items() if mode in self._modes),
+                *modes,
                 *self._undo_keyboard(on_alternate=False),
-                *(f"\x1b[>{option}" for option in sorted(self._key_options)),
-                *(("\x1b>",) if self.has_keypad else ()),
-                # Without numbers it goes to the corner of the screen, too.
-                *(("\x1b7\x1b[r\x1b8",) if self._has_margins else ()),
-                *(("\x1b[0 q",) if self._has_cursor_style else ()),
-                *("\x1b]R" if number == "R" else f"\x1b]{number}\x1b\\" for number in sorted(self.colours)),
-                *(f"\x1b]{LASTING_STRINGS[beginning][1]}\x1b\\" for beginning in sorted(self._strings)),
+                *sorted(self._off - MODES_OFF.keys()),
                 SGR_AND_CHARSET,
             )
         )
 
     @property
     def _on_alternate(self) -> bool:
-        return not self._modes.isdisjoint(ALTERNATE_SCREENS)
+        return not self._off.isdisjoint(ALTERNATE_SCREENS_OFF)
+
+    def _note_colours(self, body: str) -> None:
+        number, *values = body.split(";")
+        if number in ("4", "5") and any(colour != "?" for colour in values[1::2]):
+            self.note(_osc(f"10{number}"), is_on=True)
+        elif len(number) == 2 and number[0] == "1":
+            # Each further colour is for the next number.
+            for place, colour in enumerate(values[: LAST_COLOUR + 1 - int(number)], int(number)):
+                if colour != "?":
+                    self.note(_osc(f"1{place}"), is_on=True)
+        elif not values:
+            # Some terminals take an empty value for a colour that they do not know.
+            self.note(_osc(number), is_on=False)
 
     def _note_modes(self, private: str, numbers: str, switch: str) -> None:
         """`r` is what was put aside before: on, perhaps."""
         for number in numbers.split(";"):
-            mode = private + number
-            normal = MODES[mode][0]
-            if switch == normal:
-                self._modes.discard(mode)
-            elif normal:
-                self._modes.add(mode)
+            normal = MODES[private + number][0]
+            if normal:
+                self.note(f"\x1b[{private}{number}{normal}", is_on=switch != normal)
 
     def _note_keyboard(self, private: str, numbers: str) -> None:
         """kitty's protocol keeps a stack for each of the two screens."""
@@ -291,17 +292,14 @@ class LeftOn:
         return [*popping, "\x1b[=0u"] if self._is_keyboard_set[on_alternate] else popping
 
     def _note_key_option(self, numbers: str, final: str) -> None:
+        """xterm's modifyOtherKeys and its like."""
         number, *values = numbers.replace(":", ";").split(";")
         number = number.lstrip("0") or "0"
-        option = number + ("f" if final == "f" else "m")
-        if not values and final != "n":
-            self._key_options.discard(option)
-        elif number in KEY_OPTIONS:
-            self._key_options.add(option)
+        is_on = bool(values) or final == "n"
+        if number in KEY_OPTIONS or not is_on:
+            self.note(f"\x1b[>{number}{'f' if final == 'f' else 'm'}", is_on=is_on)
 
 
-ESC, BEL, STRING_END = "\x1b", "\x07", "\x1b\\"
-SHIFT_OUT = "\x0e"  # to another character set
 # A picture of kitty comes in pieces of 4096; an address may be longer.
 LONGEST_STRING = 8192
 LONGEST_NUMBERS = 256
@@ -427,12 +425,12 @@ class OutputFilter:
         if KNOWN_ESCAPES.fullmatch(code) is None:
             return False
         if code in ("=", ">"):
-            self._left_on.has_keypad = code == "="
+            self._left_on.note(KEYPAD_OFF, is_on=code == "=")
         return True
 
     def _judge_string(self, text: str, start: int, introducer: str) -> tuple[str, int]:
         if palette := PALETTE.match(text, start):
-            self._left_on.colours.add("R")  # the Linux console has its own way back, too
+            self._left_on.note(PALETTE_OFF, is_on=True)
             return palette[0], palette.end()
         begin = start + 2
         end = END.search(text, begin)

@@ -1,328 +1,90 @@
-"""The process outside of the box that knows the list: it answers the box's DNS and carries its connections.
+"""The list of hosts that a box may reach, and the words between the process that knows it and whoever starts that.
 
-It lives on the host's network and holds sockets that were made in the box's. What it does not carry leads nowhere:
-the box's network has one device, its loopback, and every address of the world is local there.
+A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
+that no two names look alike: others are written as they are in DNS (xn--…).
 
-This file accepts, refuses, connects and carries; `dns.py` is the name server; `greeting.py` reads and writes messages
-and touches nothing; `notes.py` remembers what happened.
-
-A name is looked up when the box connects, and the address that was looked at is the one that is connected to. So a
-name cannot lead to something private, whatever its owner says in the next second.
+`relay.py` is the process, `dns.py` its name server; `greeting.py` reads what clients say first, and `notes.py` keeps
+what happened.
 """
 
 from __future__ import annotations
 
-import os
-import select
-import signal
-import socket
-import time
-from collections.abc import Iterator
-from functools import lru_cache, partial
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from claudebox.model import Allowed
 
-from claudebox.features.allowlist import Allowlist
-from claudebox.features.allowlist.act import DNS_PORT, LIFE, original_destination
-from claudebox.features.allowlist.rules import HostList, can_be_listed
-from claudebox.host.network import read_neighbourhood, rejected_range
-from claudebox.host.tree import Tree
-from claudebox.process.companion import READY
-from claudebox.servers.allowlist.dns import NameServer
-from claudebox.servers.allowlist.greeting import (
-    ILLEGAL_PARAMETER,
-    NO_ALERT,
-    UNRECOGNIZED_NAME,
-    BadHello,
-    Refusal,
-    in_words_of,
-    is_tls,
-    server_name,
-)
-from claudebox.servers.allowlist.notes import Asker, Notes
-from claudebox.servers.carrier import Carrier, Connection, Flow, raise_file_limit
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-# Where a connection leads: to a name, an address, a port of this host, or to the box's name server.
-NAME, ADDRESS, LOCALHOST, LOOKUP = range(4)
+WEB = (80, 443)  # what a bare name means
+DNS_PORT = 53
+BELOW = "*."
+LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+LONGEST_NAME = 253
+LONGEST_LABEL = 63
 
-FIRST_BYTES = 1 << 14
-MOST_FIRST_BYTES = 1 << 16
-HELLO_SECONDS = 10.0
-LOOKUP_SECONDS = 10.0
-# A client that says nothing is refused without words; on a busy machine it takes seconds to begin.
-SILENCE_SECONDS = 5.0
-LEAVE_SECONDS = 5.0  # to read what the client still says: else the refusal would be lost in a reset
-
-REMEMBERED_SECONDS = 5  # what is near, as somebody may join another network; and names, as programs connect often
-MOST_REMEMBERED = 4096
-PATIENCE_SECONDS = 20.0
-NEXT_ADDRESS_MILLISECONDS = 250  # RFC 8305: an address that does not answer must not hold up the next
-IN_PROGRESS = 115
-Address = IPv4Address | IPv6Address
-LOCAL_SECONDS = 5.0
+# The launch hands the box's sockets over: type and port say what each is for. Last comes the end of a pipe by which
+# the box lives.
+SOCKET, LIFE = b"s", b"l"
+# What comes back: memory in which the process says what it refused, for people to read.
+MEMORY = 8192
+END = b"\0"
 
 
-def run(allowlist: Allowlist, host_ports: set[int], channel: int, end: int, report: int) -> None:
-    """Serve the box until `end` can be read. `report` is told that all is ready."""
-    # A name of the box that fails would be asked for again, with what this host appends to its own names.
-    os.environ["LOCALDOMAIN"] = ""
-    raise_file_limit()
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
-    made = list(_receive(socket.socket(fileno=channel)))
-    hosts = HostList(allowlist.allowed)
-    asker = Asker(allowlist.notifier, hosts) if allowlist.notifier else None
-    relay = Relay(hosts, Notes(allowlist.journal, allowlist.refused, asker), allowlist.near)
-    for own in made:
-        relay.take(own, host_ports)
-    os.write(report, READY)
-    relay.run(end)
+def is_label(text: str) -> bool:
+    """Whether this can be a part of a name. No dash comes first: a name may become a word of a command line."""
+    return 0 < len(text) <= LONGEST_LABEL and not text.startswith("-") and LETTERS.issuperset(text)
 
 
-def _receive(channel: socket.socket) -> Iterator[socket.socket]:
-    """The sockets of the box's network. The end of the box's pipe comes last, and is never closed."""
-    while True:
-        word, descriptors, _, _ = socket.recv_fds(channel, 1, 1)
-        if word == LIFE:
-            return
-        if not word:
-            os._exit(1)  # whoever makes the box's network has ended before it was made
-        yield socket.socket(fileno=descriptors[0])
+def is_name(text: str) -> bool:
+    """Whether this is the name of a host of the internet, in lower case. An address, whose last part is a number, is
+    none, and neither is a single word, which would be a host of the LAN."""
+    labels = text.split(".")
+    return len(text) <= LONGEST_NAME and len(labels) > 1 and all(map(is_label, labels)) and not labels[-1].isdigit()
 
 
-class Opened(Connection):
-    """What a program of the box has opened."""
-
-    def __init__(self, client: socket.socket, kind: int, name: str, port: int) -> None:
-        super().__init__(client, name, port)
-        self.kind = kind
-        self.is_listed = kind in (NAME, ADDRESS)  # the list decides about it, and the journal knows it
-        self.first = b""  # what the client said, before it is known what that is
-        self.is_checked = kind != NAME  # only a name can be compared with what the client says
-        self.refusal: Refusal | None = None
-        self.is_leaving = False  # it was told why
+def is_address(host: str) -> bool:
+    return ":" in host or host.rpartition(".")[2].isdigit()
 
 
-class Relay(Carrier[Opened]):
-    """Everything that is said between the box and the world."""
+def private_range(host: str, near: tuple[str, ...]) -> tuple[str, str] | None:
+    """The range in which an address is that is not on the internet, and why that is none of it."""
+    if not is_address(host):
+        return None
+    from ipaddress import ip_address
 
-    def __init__(self, hosts: HostList, notes: Notes, near: tuple[str, ...]) -> None:
-        super().__init__(dial)
-        self.hosts = hosts
-        self.name_server = NameServer(hosts, notes.refused_lookup)
-        self.notes = notes
-        self.near = near
+    from claudebox.host.network import rejected_range
 
-    def take(self, own: socket.socket, host_ports: set[int]) -> None:
-        """Serve a socket of the box's network."""
-        port = own.getsockname()[1]
-        if own.type == socket.SOCK_DGRAM:
-            own.setblocking(False)
-            self.handle(own.fileno(), partial(self.name_server.answer_datagrams, own))
-        elif port == DNS_PORT:
-            self.listen(own, lambda client: Opened(client, LOOKUP, "", 0))
-        elif port in host_ports:
-            self.listen(own, lambda client: Opened(client, LOCALHOST, "localhost", port))
-        else:
-            self.listen(own, self._opened)
-
-    def _opened(self, client: socket.socket) -> Opened:
-        packed, port = original_destination(client)
-        name = self.name_server.name_of(packed)
-        if name:
-            return Opened(client, NAME, name, port)
-        family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6
-        return Opened(client, ADDRESS, socket.inet_ntop(family, packed), port)
-
-    def begin(self, connection: Opened) -> None:
-        refusal = self._objection(connection)
-        if refusal is None and connection.kind != LOOKUP:
-            super().begin(connection)
-            return
-        self.admit(connection)
-        if refusal is not None:
-            self.refuse(connection, refusal)
-        else:
-            self._listen_until(connection, LOOKUP_SECONDS)
-
-    def _objection(self, connection: Opened) -> Refusal | None:
-        """Why the list does not allow this; None if it does."""
-        name, port = connection.name, connection.port
-        if not connection.is_listed or self.hosts.permits(name, port):
-            return None
-        if connection.kind == ADDRESS and not self.hosts.knows(name):
-            text = f"{name} is not in this box's list: it reaches names, and addresses that are listed"
-        else:
-            text = f"port {port} of {name} is not in this box's list"
-        return Refusal(text, is_lists=port != 0 and can_be_listed(name, self.near))
-
-    # Refusals
-
-    def refuse(self, connection: Opened, failure: Exception | None) -> None:
-        """Say why in the client's own protocol, for which it has to speak first."""
-        unknown = f"{connection.name}: {type(failure).__name__}"
-        connection.refusal = failure if isinstance(failure, Refusal) else Refusal(unknown, NO_ALERT)
-        if connection.is_listed:
-            self.notes.not_made(connection.name, connection.port, connection.refusal)
-        if connection.server is not None:
-            self.forget(connection.server)
-            connection.server = connection.out = connection.back = None
-        self._listen_until(connection, SILENCE_SECONDS)
-        if connection.first:
-            self._say_why(connection, connection.refusal)
-
-    def _say_why(self, connection: Opened, refusal: Refusal) -> None:
-        said = in_words_of(connection.first, refusal)
-        if said is None and len(connection.first) < MOST_FIRST_BYTES:
-            return  # more would tell
-        if not said:
-            self.close(connection, reset=True)
-            return
-        connection.client.send(said)
-        connection.client.shutdown(socket.SHUT_WR)
-        connection.is_leaving = True
-        self._listen_until(connection, LEAVE_SECONDS)
-
-    def _listen_until(self, connection: Opened, seconds: float) -> None:
-        connection.deadline = time.monotonic() + seconds
-        self.watch(connection.client, select.EPOLLIN)
-
-    def hear(self, connection: Opened, event: int) -> None:
-        if connection.refusal is None and connection.kind != LOOKUP:
-            super().hear(connection, event)
-            return
-        data = connection.client.recv(FIRST_BYTES)
-        if not data:
-            self.close(connection)
-        elif connection.refusal is None:
-            rest = self.name_server.answer_stream(connection.client, connection.first + data)
-            if rest is None:
-                self.close(connection)
-            else:
-                connection.first = rest
-        elif not connection.is_leaving:
-            connection.first += data
-            self._say_why(connection, connection.refusal)
-
-    # What is carried
-
-    def move(self, connection: Opened, flow: Flow) -> None:
-        if flow is connection.out and not connection.is_checked:
-            self._check_first(connection, flow)
-        else:
-            super().move(connection, flow)
-
-    def _check_first(self, connection: Opened, out: Flow) -> None:
-        """Look at what the client says first. If it is TLS, it has to name the host that it asked DNS for."""
-        data = connection.client.recv(FIRST_BYTES)
-        connection.first += data
-        if not connection.first:
-            connection.is_checked = True
-            out.end()
-            return
-        try:
-            is_known = not is_tls(connection.first) or _names_its_host(connection, is_all=not data)
-        except Refusal as refusal:
-            self.refuse(connection, refusal)
-            return
-        if not is_known:
-            connection.deadline = connection.since + HELLO_SECONDS
-            return
-        connection.is_checked, connection.deadline = True, 0.0
-        out.rest, connection.first = connection.first, b""
-        out.move(self.buffer)
-
-    def close(self, connection: Opened, *, reset: bool = False) -> None:
-        out, back = connection.out, connection.back
-        if connection in self.connections and connection.is_listed and out is not None and back is not None:
-            lasted = round((time.monotonic() - connection.since) * 1000)
-            self.notes.carried(connection.name, connection.port, out.carried, back.carried, lasted)
-        super().close(connection, reset=reset)
+    return rejected_range(ip_address(host), near)
 
 
-def _names_its_host(connection: Opened, *, is_all: bool) -> bool:
-    """Whether a ClientHello names the host that it goes to; False if it is not complete yet. Else a Refusal."""
-    name = connection.name
-    try:
-        said = server_name(connection.first)
-    except BadHello as bad:
-        raise Refusal(f"TLS to {name}: {bad}", ILLEGAL_PARAMETER) from None
-    if said is None and (is_all or len(connection.first) > MOST_FIRST_BYTES):
-        raise Refusal(f"TLS to {name}: the ClientHello is not complete", ILLEGAL_PARAMETER)
-    if said is not None and said.removesuffix(".") != name:
-        raise Refusal(f"TLS for {said or 'no name'} on a connection to {name}", UNRECOGNIZED_NAME)
-    return said is not None
+def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
+    """Whether `--allow` would take this host."""
+    return (is_address(host) or is_name(host)) and private_range(host, near) is None
 
 
-# To connect: threads do it
+class HostList:
+    """The list, made for looking up hosts in it."""
+
+    def __init__(self, allowed: Iterable[Allowed] = ()) -> None:
+        self.rows: dict[str, list[Allowed]] = {}
+        for row in allowed:
+            self.allow(row)
+
+    def allow(self, row: Allowed) -> None:
+        self.rows.setdefault(row.host, []).append(row)
+
+    def rows_for(self, host: str) -> list[Allowed]:
+        """The rows that mean this name or address."""
+        labels = [] if is_address(host) else host.split(".")
+        above = (BELOW + ".".join(labels[place:]) for place in range(1, len(labels)))
+        return [row for key in (host, *above) for row in self.rows.get(key, ())]
+
+    def knows(self, host: str) -> bool:
+        return bool(self.rows_for(host))
+
+    def permits(self, host: str, port: int) -> bool:
+        return any(not row.ports or port in row.ports for row in self.rows_for(host))
 
 
-def dial(connection: Opened) -> socket.socket:
-    """A connection to where this one leads. Raises a Refusal if there is no address of the internet that answers."""
-    name, port = connection.name, connection.port
-    if connection.kind == LOCALHOST:
-        try:
-            return socket.create_connection(("127.0.0.1", port), LOCAL_SECONDS)
-        except OSError as error:
-            raise Refusal(f"port {port} of this host: {error.strerror or error}", NO_ALERT) from None
-    is_name, period = connection.kind == NAME, time.monotonic() // REMEMBERED_SECONDS
-    near = _near(period)
-    found = dict.fromkeys(map(_as_kernel_sees, _addresses_of(name, period) if is_name else (name,)))
-    judged = [(address, rejected_range(address, near)) for address in found]
-    public = [address for address, rejected in judged if rejected is None]
-    if not public:
-        objection = f"{name} leads to a private address" if is_name else "this is a private address"
-        raise Refusal(f"{objection}: {next((f'{address} ({why[1]})' for address, why in judged if why), 'none')}")
-    return _connect_first(public, port)
-
-
-@lru_cache(1)
-def _near(_period: float) -> tuple[str, ...]:
-    return read_neighbourhood(Tree()).everything
-
-
-@lru_cache(MOST_REMEMBERED)
-def _addresses_of(name: str, _period: float) -> tuple[str, ...]:
-    """Each is looked at whenever it is used, so to remember it opens nothing."""
-    try:
-        return tuple(str(row[4][0]) for row in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM))
-    except (OSError, UnicodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise Refusal(f"this host cannot resolve {name}: {why}", NO_ALERT) from None
-
-
-def _as_kernel_sees(text: str) -> Address:
-    """The address to which the kernel would send: IPv4-mapped ones are IPv4."""
-    address = ip_address(text.partition("%")[0])
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
-
-
-def _connect_first(addresses: list[Address], port: int) -> socket.socket:
-    """Connect to the first that answers: each gets a moment before the next one is tried beside it."""
-    end = time.monotonic() + PATIENCE_SECONDS
-    poll, trying, waiting, error = select.poll(), dict[int, socket.socket](), [*addresses], "no answer"
-    try:
-        while (waiting or trying) and time.monotonic() < end:
-            if waiting:
-                address = waiting.pop(0)
-                family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-                attempt = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-                trying[attempt.fileno()] = attempt
-                code = attempt.connect_ex((str(address), port))
-                if code not in (0, IN_PROGRESS):
-                    trying.pop(attempt.fileno()).close()
-                    error = os.strerror(code)
-                    continue
-                poll.register(attempt, select.POLLOUT)
-            left = int((end - time.monotonic()) * 1000)
-            for number, _ in poll.poll(NEXT_ADDRESS_MILLISECONDS if waiting else max(0, left)):
-                poll.unregister(number)
-                attempt = trying.pop(number)
-                code = attempt.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                if code == 0:
-                    return attempt
-                attempt.close()
-                error = os.strerror(code)
-    finally:
-        for attempt in trying.values():
-            attempt.close()
-    raise Refusal(f"no connection to {addresses[0]} port {port}: {error}", NO_ALERT)
+def with_port(host: str, port: int | str) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

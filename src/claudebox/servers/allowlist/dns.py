@@ -11,9 +11,9 @@ import socket
 import struct
 from collections.abc import Callable
 
-from claudebox.features.allowlist.rules import LONGEST_LABEL, LONGEST_NAME, HostList, is_label
 from claudebox.host.tree import sha256
 from claudebox.record import Record
+from claudebox.servers.allowlist import LONGEST_LABEL, LONGEST_NAME, HostList, is_label
 
 A, PTR, AAAA, OPT = 1, 12, 28, 41
 INTERNET = 1

@@ -12,10 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from mmap import mmap
 
-from claudebox.features.allowlist import Allowed
-from claudebox.features.allowlist.act import END
-from claudebox.features.allowlist.rules import WEB, HostList, is_name, with_port
-from claudebox.model import Origin
+from claudebox.model import Allowed, Origin
+from claudebox.servers.allowlist import END, WEB, HostList, is_name, with_port
 from claudebox.servers.allowlist.dns import AAAA, A
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.state import journal

@@ -1,7 +1,8 @@
 """Keeps Claude's key or login outside of the box: the box talks to a port, and the broker behind it to the API.
 
-The broker is a process of its own beside the box, one for each launch. policy.py says what it lets pass, messages.py
-reads what the box and the API send, and credentials.py gets the credential.
+The broker is a process of its own beside the box, one for each launch. This file has its story, from the start to the
+end of a request. messages.py reads what the box and the API send, policy.py says what passes, credentials.py gets the
+credential, upstream.py connects to the API, and usage.py counts.
 
 Each connection of the box has a thread, which does one thing after the other with sockets that block. Claude has a
 handful of connections, not thousands; an event loop would turn each step that waits (TLS, a proxy, a lock on the
@@ -10,6 +11,7 @@ login) inside out, and `asyncio` alone takes more memory than all the rest.
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
@@ -17,26 +19,63 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 
 from claudebox.model import Broker
 from claudebox.process.companion import READY
-from claudebox.servers.broker.credentials import (
-    ANSWER_SECONDS,
-    Fixed,
-    Revoked,
-    Subscription,
-    Unavailable,
-    renew,
+from claudebox.record import Record
+from claudebox.servers.broker.credentials import ANSWER_SECONDS, NOT_RENEWED, Fixed, Subscription, renew
+from claudebox.servers.broker.messages import (
+    LAST_CHUNK,
+    AnswerHead,
+    Framing,
+    Headers,
+    Malformed,
+    Reader,
+    RequestHead,
+    Truncated,
+    chunk,
+    head_bytes,
+    read_body,
+    read_request,
 )
-from claudebox.servers.broker.exchange import Exchange, Session
-from claudebox.servers.broker.upstream import Unreachable, Upstream, trust
-from claudebox.servers.broker.usage import Allowance, Meter
+from claudebox.servers.broker.policy import (
+    FAILED,
+    INVALID,
+    TOO_LARGE,
+    Cutter,
+    Leak,
+    Refusal,
+    Revoked,
+    answered_headers,
+    check_request,
+    sent_headers,
+)
+from claudebox.servers.broker.upstream import CLOSING, Gone, Upstream, trust
+from claudebox.servers.broker.usage import Allowance, Meter, Usage
 
 LONGEST_WORD = 16  # that comes with the listener
 MOST_CONNECTIONS = 128
 STACK_BYTES = 4 << 20  # for each thread: the parser that reads deep answers recurses
 PAUSE_SECONDS = 0.05  # after a connection that could not be accepted
+IDLE_SECONDS = 600.0  # for which a connection of the box may be silent
+LINGER_SECONDS = 2.0
+LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
+LARGE_BODY = 1024 * 1024
+UNAUTHORIZED = 401
+FREE = "/v1/messages/count_tokens"  # it answers with a number, and costs nothing
+HERE = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+
+
+class Session(Record):
+    """What all connections of a box share."""
+
+    dummy: str
+    credential: Fixed | Subscription
+    upstream: Upstream
+    meter: Meter
 
 
 def run(broker: Broker, dummy: str, end: int, channel: int) -> None:
@@ -77,7 +116,7 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
     if broker.variable:
         credential = Fixed(broker.variable, environ[broker.variable])
     else:
-        endpoint = Upstream(broker.renewal, context, ANSWER_SECONDS)
+        endpoint = Upstream(broker.renewal, context, NOT_RENEWED, ANSWER_SECONDS)
         credential = Subscription(broker.file, broker.locks, broker.lock, partial(renew, endpoint))
     return Session(
         dummy=dummy,
@@ -92,7 +131,7 @@ def _warm(session: Session) -> None:
     try:
         session.credential.headers()
         session.upstream.keep(session.upstream.connect())
-    except (Revoked, Unavailable, Unreachable):
+    except Refusal:
         pass
 
 
@@ -131,3 +170,158 @@ def _serve_one(session: Session, client: socket.socket, places: threading.Bounde
         Exchange(session, client).run()
     finally:
         places.release()
+
+
+class Exchange:
+    """Serves a connection of the box: checks each request, sends it with the real credential, passes the answer on."""
+
+    def __init__(self, session: Session, client: socket.socket) -> None:
+        self.session = session
+        self.client = client
+        self.reader = Reader(client.recv)
+        self.stays_open = True  # whether another request may follow
+        client.settimeout(IDLE_SECONDS)
+
+    def run(self) -> None:
+        try:
+            while self.stays_open:
+                with ExitStack() as large:
+                    self._answer_one(large)
+        except (Truncated, Gone, Leak, OSError):
+            pass  # nothing can or may be said any more
+        finally:
+            self.client.close()
+
+    def _answer_one(self, large: ExitStack) -> None:
+        self.reader.next_message()
+        self.stays_open, target = False, ""  # as long as nobody knows where the next request begins
+        try:
+            head = read_request(self.reader)
+            target = head.target
+            body = self._take(head, large)
+            if body is not None:
+                self.session.meter.admit()
+        except (Malformed, Refusal) as error:
+            self.session.meter.note_refusal(target, error.status)
+            if isinstance(error, Malformed):
+                error = Refusal(error.status, INVALID, f"malformed request: {error}")
+            self._refuse(error)
+            return
+        if body is None:
+            self.client.sendall(HERE)
+            return
+        try:
+            self._forward(head, body)
+        except Refusal as refusal:
+            self._refuse(refusal)
+
+    def _take(self, head: RequestHead, large: ExitStack) -> bytes | None:
+        """Read the whole request before any of it is sent: it may have to be sent twice, and is framed anew.
+
+        Returns its body, or None if it only asks whether somebody is here. If it is refused, its body is read all the
+        same: Claude looks at no answer before it has sent everything.
+        """
+        refusal, is_forwarded = None, False
+        try:
+            is_forwarded = check_request(head.method, head.target, head.headers, self.session.dummy)
+        except Refusal as error:
+            refusal = error
+        body = self._body(head.framing, large, keeps=is_forwarded)
+        self.stays_open = "close" not in dict(head.headers).get("connection", "").lower()
+        if refusal is not None:
+            raise refusal
+        return body if is_forwarded else None
+
+    def _body(self, framing: Framing, large: ExitStack, *, keeps: bool) -> bytes:
+        too_large = Refusal(413, TOO_LARGE, "the request is too large")
+        if framing.length > LARGEST_BODY:
+            raise too_large
+        body, size, places = bytearray(), 0, self.session.meter.large
+        try:
+            for piece in read_body(self.reader, framing):
+                if size <= LARGE_BODY < size + len(piece) and keeps:
+                    if not places.acquire(timeout=IDLE_SECONDS):
+                        raise TimeoutError
+                    large.callback(places.release)
+                size += len(piece)
+                if size > LARGEST_BODY:
+                    raise too_large
+                if keeps:
+                    body += piece
+        except TimeoutError:
+            raise Refusal(408, FAILED, "the request did not end") from None
+        return bytes(body)
+
+    def _forward(self, head: RequestHead, body: bytes) -> None:
+        """Send the request to the API and pass the answer on. Whatever comes of it is counted and noted."""
+        session, started = self.session, time.monotonic()
+        status, usage = 0, Usage(is_stream=True)
+        try:
+            for _ in range(2):
+                credential = session.credential.headers()
+                headers = sent_headers(head.headers, session.upstream.host, credential)
+                with session.upstream.ask(head.method, head.target, headers, body, self.client) as (answer, pieces):
+                    if answer.status != UNAUTHORIZED:
+                        status, usage = answer.status, Usage(is_stream=_kind(answer).startswith("text/event-stream"))
+                        self._relay(answer, pieces, usage)
+                        break
+                session.credential.renew(credential)
+            else:
+                raise Revoked("the API does not accept the credential of this host; log in again there")
+        except (Refusal, Leak) as error:
+            status = error.status
+            raise
+        finally:
+            path = head.target.partition("?")[0]
+            usage.finish(body, status, is_free=path == FREE)
+            session.meter.release(usage.taken + usage.made)
+            spent = {"input_tokens": usage.taken, "output_tokens": usage.made}
+            milliseconds = int((time.monotonic() - started) * 1000)
+            session.meter.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
+        # This comes last: a box that has seen the end may ask again at once, and this one has to be counted by then.
+        self.client.sendall(LAST_CHUNK)
+
+    def _relay(self, answer: AnswerHead, pieces: Iterator[bytes], usage: Usage) -> None:
+        """Pass the answer on piece by piece, except for its end. Without that, the box sees that it was cut off."""
+        if 300 <= answer.status < 400:
+            raise Refusal(502, FAILED, "the API leads elsewhere, where the credential does not go")
+        if dict(answer.headers).get("content-encoding", "identity").lower() != "identity":
+            raise Refusal(502, FAILED, "the answer is compressed, although the broker asked for a plain one")
+        cutter = Cutter(self.session.credential.secrets)
+        headers = (*answered_headers(answer.headers, cutter.is_clean), ("transfer-encoding", "chunked"))
+        try:
+            self.client.sendall(self._head(f"{answer.status} Answer", headers))
+            for piece in cutter.pieces(pieces):
+                usage.feed(piece)
+                self.client.sendall(chunk(piece))
+        except Malformed:
+            raise Gone from None
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Say why."""
+        error = {"type": refusal.kind, "message": f"claudebox: {refusal.message}"}
+        body = json.dumps({"type": "error", "error": error}).encode()
+        headers = (
+            ("content-type", "application/json"),
+            ("content-length", str(len(body))),
+            ("x-should-retry", "true" if refusal.may_retry else "false"),
+        )
+        self.client.sendall(self._head(f"{refusal.status} Refused", headers) + body)
+        if not self.stays_open:
+            self._linger()
+
+    def _head(self, status: str, headers: Headers) -> bytes:
+        closing = () if self.stays_open else (CLOSING,)
+        return head_bytes(f"HTTP/1.1 {status}", (*headers, *closing))
+
+    def _linger(self) -> None:
+        """Read on for a moment: what is not read would make the end of the connection an error, and lose the answer."""
+        self.client.shutdown(socket.SHUT_WR)
+        self.client.settimeout(LINGER_SECONDS)
+        deadline = time.monotonic() + LINGER_SECONDS
+        while time.monotonic() < deadline and self.client.recv(1 << 16):
+            pass
+
+
+def _kind(answer: AnswerHead) -> str:
+    return dict(answer.headers).get("content-type", "").lower()

@@ -13,9 +13,9 @@ from typing import Any
 
 from claudebox.files import Replacement, open_lock, take_lock
 from claudebox.host.variables import API_KEY, OAUTH_TOKEN
-from claudebox.servers.broker.messages import Headers, Malformed, read_body
-from claudebox.servers.broker.policy import OAUTH_BETA
-from claudebox.servers.broker.upstream import FAILURES, Unreachable, Upstream, reason
+from claudebox.servers.broker.messages import Headers, Malformed
+from claudebox.servers.broker.policy import OAUTH_BETA, Refusal, Revoked, Unavailable
+from claudebox.servers.broker.upstream import CLOSING, FAILURES, Upstream
 from claudebox.state.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
 
 EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
@@ -29,15 +29,8 @@ CLIENT = "9d1c250a-e61b-44d9-88ed-5944d1962f5e"
 LARGEST_ANSWER = 64 * 1024
 ANSWER_SECONDS = 30.0
 LONGEST_VALIDITY_SECONDS = 1e9
+NOT_RENEWED = "the login cannot be renewed"
 ENDED = "the login of this host has ended; start `claude` there, type /login, and try again"
-
-
-class Revoked(Exception):
-    """The credential is not accepted. The message says what the user can do about it."""
-
-
-class Unavailable(Exception):
-    """There is no credential right now. The message says why."""
 
 
 class Fixed:
@@ -84,7 +77,7 @@ class Subscription:
             if _is_due(tokens):
                 try:
                     tokens = self._renew(tokens)
-                except (Unavailable, Revoked):
+                except Refusal:
                     if tokens.expires_at <= time.time():
                         raise
             return _headers(tokens)
@@ -141,7 +134,7 @@ class Subscription:
                 time.sleep(random.uniform(0.05, 0.2))  # noqa: S311  (two who wait should not meet again)
             raise Unavailable("somebody else has been renewing the login for too long")
         except OSError as error:
-            raise Unavailable(f"the login cannot be renewed: {error.strerror}") from None
+            raise Unavailable(f"{NOT_RENEWED}: {error.strerror}") from None
         finally:
             os.close(descriptor)
 
@@ -207,13 +200,13 @@ def renew(upstream: Upstream, old: Tokens) -> Tokens:
     if status in (400, 401) and "invalid_grant" in json.dumps(answer):
         raise Revoked(ENDED)
     if status != 200:
-        raise Unavailable(f"the login cannot be renewed (status {status})")
+        raise Unavailable(f"{NOT_RENEWED} (status {status})")
     access, refresh = answer.get("access_token"), answer.get("refresh_token", old.refresh)
     seconds, scope = answer.get("expires_in"), answer.get("scope")
     if not (isinstance(access, str) and isinstance(refresh, str) and isinstance(seconds, int | float)):
-        raise Unavailable("the login cannot be renewed: the answer is no login")
+        raise Unavailable(f"{NOT_RENEWED}: the answer is no login")
     if not abs(seconds) < LONGEST_VALIDITY_SECONDS:  # NaN is not less either
-        raise Unavailable("the login cannot be renewed: the answer does not say when it ends")
+        raise Unavailable(f"{NOT_RENEWED}: the answer does not say when it ends")
     scopes = tuple(scope.split()) if isinstance(scope, str) and scope else old.scopes
     return old.replace(access=access, refresh=refresh, expires_at=time.time() + seconds, scopes=scopes)
 
@@ -224,22 +217,17 @@ def _post(upstream: Upstream, body: bytes) -> tuple[int, dict[str, Any]]:
         ("content-type", "application/json"),
         ("accept", "application/json"),
         ("accept-encoding", "identity"),
-        ("connection", "close"),
+        CLOSING,
     )
     content, value = b"", None
     try:
-        connection, head = upstream.ask("POST", "", headers, body)
-        try:
-            for piece in read_body(connection.reader, head.framing):
+        with upstream.ask("POST", "", headers, body) as (head, pieces):
+            for piece in pieces:
                 content += piece
                 if len(content) > LARGEST_ANSWER:
                     raise Malformed("the answer is too large")
-        finally:
-            connection.close()
-    except Unreachable as error:
-        raise Unavailable(f"the login cannot be renewed: {error}") from None
     except FAILURES as error:
-        raise Unavailable(f"the login cannot be renewed: {reason(error)}") from None
+        raise upstream.unavailable(error) from None
     try:
         value = json.loads(content)
     except (ValueError, RecursionError):

@@ -70,11 +70,11 @@ def check_request(method: str, target: str, headers: Headers, dummy: str) -> boo
     if (method, target) == CHECKED:
         return False
     if target not in FORWARDED:
-        raise Refusal(404, NOT_FOUND, "claudebox: this path is not open to the box")
+        raise Refusal(404, NOT_FOUND, "this path is not open to the box")
     if method != "POST":
-        raise Refusal(405, INVALID, "claudebox: this method is not open to the box")
+        raise Refusal(405, INVALID, "this method is not open to the box")
     if not shows(headers, dummy):
-        raise Refusal(403, FORBIDDEN, "claudebox: not the token of this box")
+        raise Refusal(403, FORBIDDEN, "not the token of this box")
     return True
 
 
@@ -127,8 +127,24 @@ class Refusal(Exception):
         self.may_retry = may_retry
 
 
+class Revoked(Refusal):
+    """The credential is not accepted. The message says what the user can do about it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(403, FORBIDDEN, message)
+
+
+class Unavailable(Refusal):
+    """There is no credential, or no API, right now. The message says why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(502, FAILED, message, may_retry=True)
+
+
 class Leak(Exception):
     """The credential is in the answer."""
+
+    status = 502  # in the journal; the box's connection is cut
 
 
 class Cutter:

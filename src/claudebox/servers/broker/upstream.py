@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import ssl
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from claudebox.features.broker.decide import no_trust
+from claudebox.errors import Problem
 from claudebox.model import Address
 from claudebox.servers.broker.messages import (
     AnswerHead,
@@ -18,17 +21,17 @@ from claudebox.servers.broker.messages import (
     Truncated,
     head_bytes,
     read_answer,
+    read_body,
 )
+from claudebox.servers.broker.policy import Unavailable
 
 CONNECT_SECONDS = 20.0
 SILENCE_SECONDS = 600.0  # until an answer begins, and within one: Claude itself waits as long
 IDLE_SECONDS = 50.0  # for which a connection is kept: servers close after a minute or more
 MOST_IDLE = 8
+CLOSING = ("connection", "close")
+OTHERWISE = "choose: --auth passthrough, --auth none"
 FAILURES = (OSError, Malformed, Truncated)  # TLS's are OSErrors
-
-
-class Unreachable(Exception):
-    """The API cannot be reached. The message says why."""
 
 
 class Gone(Exception):
@@ -43,11 +46,13 @@ class Connection:
         self.silence = silence
         self.reader = Reader(self._receive)
         self.is_fresh = True
+        self.is_idle = True  # whether the last answer was read to its end
         self.idle_since = 0.0
         self.asker: socket.socket | None = None  # the side that must still be there while we wait
 
     def ask(self, head: bytes, body: bytes) -> AnswerHead:
         """Send a request, and read the head of the answer. Raises Gone, or one of the FAILURES."""
+        self.is_idle = False
         self.transport.settimeout(self.silence)
         self.reader.next_message()
         # What is small goes in one piece: one packet, one record.
@@ -58,6 +63,11 @@ class Connection:
         except (BrokenPipeError, ConnectionResetError):
             pass  # it may have answered before it had read everything
         return read_answer(self.reader)
+
+    def body(self, answer: AnswerHead) -> Iterator[bytes]:
+        """Read the body of the answer. Raises Malformed or Truncated if its end cannot be known."""
+        yield from read_body(self.reader, answer.framing)
+        self.is_idle = answer.keeps_open
 
     def _receive(self, limit: int) -> bytes:
         """Receive. Raises Gone if nobody waits for it any more: an answer that nobody reads costs, too."""
@@ -106,11 +116,18 @@ class Connection:
 
 
 class Upstream:
-    """The API, and the connections to it that nobody uses at the moment."""
+    """A server, and the connections to it that nobody uses at the moment. `failure` is what cannot be done without."""
 
-    def __init__(self, address: Address, context: ssl.SSLContext, silence: float = SILENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        address: Address,
+        context: ssl.SSLContext,
+        failure: str = "the API cannot be reached",
+        silence: float = SILENCE_SECONDS,
+    ) -> None:
         self.address = address
         self.context = context
+        self.failure = failure
         self.silence = silence
         self.idle: list[Connection] = []
         self.lock = threading.Lock()
@@ -122,12 +139,24 @@ class Upstream:
         name = f"[{address.host}]" if ":" in address.host else address.host
         return name if address.port == (443 if address.is_tls else 80) else f"{name}:{address.port}"
 
+    @contextmanager
     def ask(
         self, method: str, target: str, headers: Headers, body: bytes, asker: socket.socket | None = None
-    ) -> tuple[Connection, AnswerHead]:
-        """Send a request, and read the head of its answer. Raises Unreachable, or Gone if the asker is."""
+    ) -> Iterator[tuple[AnswerHead, Iterator[bytes]]]:
+        """Send a request, and give the head and the body of its answer.
+
+        Raises Unavailable, or Gone if the asker is. The connection is kept for the next request if the body was read.
+        """
         framed = (*headers, ("content-length", str(len(body))))
         head = head_bytes(f"{method} {self.address.prefix}{target} HTTP/1.1", framed)
+        connection, answer = self._send(head, body, asker)
+        try:
+            yield answer, connection.body(answer)
+        finally:
+            connection.is_idle &= CLOSING not in headers
+            self.keep(connection)
+
+    def _send(self, head: bytes, body: bytes, asker: socket.socket | None) -> tuple[Connection, AnswerHead]:
         connection = self._kept() or self.connect()
         while True:
             connection.asker = asker
@@ -140,7 +169,7 @@ class Upstream:
                 connection.close()
                 # If the other side had closed a kept connection meanwhile, nobody has seen the request.
                 if connection.is_fresh or connection.reader.has_begun or isinstance(error, TimeoutError):
-                    raise Unreachable(reason(error)) from None
+                    raise self.unavailable(error) from None
             connection = self.connect()
 
     def _kept(self) -> Connection | None:
@@ -154,17 +183,17 @@ class Upstream:
         return None
 
     def keep(self, connection: Connection) -> None:
-        """Keep a connection for the next request, once an answer was read to its end."""
+        """Keep a connection for the next request, if nothing of the last answer is left on it; else close it."""
         connection.asker = None
         connection.idle_since = time.monotonic()
         with self.lock:
-            if len(self.idle) < MOST_IDLE:
+            if connection.is_idle and len(self.idle) < MOST_IDLE:
                 self.idle.append(connection)
                 return
         connection.close()
 
     def connect(self) -> Connection:
-        """A new connection. Raises Unreachable."""
+        """A new connection. Raises Unavailable."""
         address, proxy = self.address, self.address.proxy
         transport = None
         try:
@@ -181,7 +210,10 @@ class Upstream:
                 transport.close()
             # The box reads this, and the names of other machines here are none of its business.
             where = "through the proxy of this host" if proxy else f"{address.host}:{address.port}"
-            raise Unreachable(f"{where}: {reason(error)}") from None
+            raise self.unavailable(error, f"{where}: ") from None
+
+    def unavailable(self, error: Exception, where: str = "") -> Unavailable:
+        return Unavailable(f"{self.failure}: {where}{reason(error)}")
 
 
 def _ask_for_tunnel(transport: socket.socket, authorization: str, address: Address) -> None:
@@ -196,12 +228,16 @@ def _ask_for_tunnel(transport: socket.socket, authorization: str, address: Addre
 
 def trust(certificates: str, extra: str = "") -> ssl.SSLContext:
     """Trust the host's store or this bundle, and what Claude Code would trust besides. Raises a Problem."""
+    unread = next((path for path in (certificates, extra) if path and not os.access(path, os.R_OK)), "")
     try:
+        if unread:
+            raise OSError(f"{unread} cannot be read")
         context = ssl.create_default_context(cafile=certificates or None)
         if extra:
             context.load_verify_locations(cafile=extra)
     except OSError as error:
-        raise no_trust(error.strerror or str(error)) from None
+        why = error.strerror or str(error)
+        raise Problem(f"the broker cannot read the certificates that this host trusts: {why}", OTHERWISE) from None
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -145,7 +145,7 @@ class Meter:
         with self.lock:
             if limits.streams and self.streams >= limits.streams:
                 under_way = counted(limits.streams, "request is", "requests are")
-                raise Refusal(429, TOO_MANY, f"claudebox: {under_way} under way", may_retry=True)
+                raise Refusal(429, TOO_MANY, f"{under_way} under way", may_retry=True)
             if limits.requests and self.requests >= limits.requests:
                 raise _used_up(counted(limits.requests, "request"))
             if limits.tokens and self.tokens >= limits.tokens:
@@ -172,4 +172,4 @@ class Meter:
 
 
 def _used_up(what: str) -> Refusal:
-    return Refusal(403, TOO_MANY, f"claudebox: this box has used up its {what} (auth_limits)")
+    return Refusal(403, TOO_MANY, f"this box has used up its {what} (auth_limits)")

@@ -7,17 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from claudebox.errors import Problem
-from claudebox.features.allowlist import Allowed
 from claudebox.features.allowlist.rules import (
     EVERY_PORT,
     FORGES,
     GROUPS,
-    HostList,
     as_text,
-    is_name,
     read_allowed,
 )
-from claudebox.model import Origin
+from claudebox.model import Allowed, Origin
+from claudebox.servers.allowlist import HostList, is_name
 from claudebox.settings import Word
 
 pytestmark = pytest.mark.req("NAME-01")

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.git.users import CHOICES, FORMS, carry
+from claudebox.features.git.users import KEYS, NAMED, carry
 from claudebox.host.git import parse_config
 
-KEYS = sorted({key for _, _, keys in FORMS for key in keys.split()} | set(CHOICES))
 # What a hostile or a careless configuration may say: a program, a path, an address, a token, a line of its own.
 STRANGE = (
     "!sh",
@@ -23,7 +22,7 @@ STRANGE = (
 
 @pytest.mark.req("WORK-01", "SEC-03")
 def test_key_takes_only_what_its_form_allows() -> None:
-    for key in KEYS:
+    for key in (*KEYS, *NAMED):
         assert carry([(key, value) for value in STRANGE]).settings == []
         for value in STRANGE:
             assert carry([(key, value)]).settings == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.features.toolchains import RULE
-from claudebox.features.toolchains.finder import SHIMS, TOOLCHAINS, Toolchain
+from claudebox.features.toolchains.finder import SHIMS, TOKENS, TOOLCHAINS, Toolchain
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside
@@ -55,12 +55,12 @@ def test_each_row_shows_its_tree_and_nothing_beside_it(machine: Machine, row: To
     tree = example(row)
     programs = tree if tree.endswith("/bin") else f"{tree}/bin"
     machine.plant(f"{programs}/tool*: {PROGRAM}\n{row.root}-beside/file\n{row.root}/../beside")
-    machine.plant("\n".join(f"{tree}/{name}: token" for name in (*row.hidden, *filter(None, (row.mark,)))))
+    machine.plant("\n".join(f"{tree}/{name}: token" for name in (*TOKENS, *filter(None, (row.mark,)))))
     plan = with_path(machine, programs).plan("--run", "true")
     assert shown(plan) == [tree]
     assert path_of(plan)[0] == programs
     hidden = [mount.path.replace(HOME, "~") for mount in plan.mounts if mount.kind == HIDE]
-    assert {f"{tree}/{name}" for name in row.hidden} <= {*hidden}
+    assert {f"{tree}/{name}" for name in TOKENS} <= {*hidden}
     if row.sets:
         assert variable(plan, row.sets) == tree
 

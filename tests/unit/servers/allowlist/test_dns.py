@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from claudebox.features.allowlist.rules import HostList, read_allowed
+from claudebox.features.allowlist.rules import read_allowed
 from claudebox.model import Origin
-from claudebox.servers.allowlist import dns
+from claudebox.servers.allowlist import HostList, dns
 from claudebox.servers.allowlist.dns import NAME_ERROR, NO_ERROR, NameServer, Unanswerable
 from claudebox.settings import Word
 from unit.servers.allowlist.messages import AAAA, ANY, EDNS, HTTPS, TXT, A, address_in, code_of, named, query

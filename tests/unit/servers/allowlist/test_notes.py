@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.allowlist import Allowed
-from claudebox.features.allowlist.act import END, MEMORY
 from claudebox.features.allowlist.diagnosis import NOTHING, log_text, suggestion
-from claudebox.features.allowlist.rules import HostList
-from claudebox.model import Origin
+from claudebox.model import Allowed, Origin
+from claudebox.servers.allowlist import END, MEMORY, HostList
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.servers.allowlist.notes import (
     MOST_LINES,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from claudebox.features.allowlist.rules import HostList
-from claudebox.servers.allowlist import NAME, Opened, Relay
+from claudebox.servers.allowlist import HostList
 from claudebox.servers.allowlist.notes import Notes
+from claudebox.servers.allowlist.relay import NAME, Opened, Relay
 from unit.servers.allowlist.messages import client_hello, records
 from unit.servers.allowlist.messages import server_name as name_extension
 
@@ -24,7 +24,7 @@ class Carried:
     """A connection to allowed.example that has just been made, with the program's end and the server's."""
 
     def __init__(self) -> None:
-        self.relay = Relay(HostList(), Notes("", None), ())
+        self.relay = Relay(HostList(), Notes("", None), (), set())
         self.program, client = socket.socketpair()
         server, self.world = socket.socketpair()
         for end in (client, server, self.world):
@@ -35,7 +35,7 @@ class Carried:
 
     def tell(self, end: socket.socket | None, event: int) -> None:
         assert end is not None
-        self.relay.serve(self.connection, end.fileno(), event)
+        self.relay.serve(self.connection, end, event)
 
     def arrived(self) -> bytes:
         try:
