@@ -5,14 +5,13 @@ A Plan holds everything that the launch does. The audit, the dry run and the lau
 
 from __future__ import annotations
 
-from mmap import mmap
-
 from claudebox.paths import is_inside
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from mmap import mmap
     from typing import Literal, TypeVar
 
     from claudebox.features import Feature
