@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Launch, Plan
+from claudebox.model import Allowlist, Launch, Plan
 from claudebox.settings.table import ALLOWLIST as CHOSEN
 from claudebox.settings.table import NETWORK, OFF, REACH, Setting
 from claudebox.settings.types import HOSTS, Choice, List, Text
@@ -53,9 +53,14 @@ class AllowlistFeature(Feature):
         return rules.complete(facts, plan)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        allowlist = plan.get(Allowlist)
+        if allowlist is None:
+            return (Section(key="network", value={"allowed": []}),)
         from claudebox.features.allowlist import rules
 
-        return rules.show(plan)
+        return (rules.section(allowlist.allowed),)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.allowlist import diagnosis
