@@ -9,33 +9,11 @@ from claudebox.errors import BROKEN_PIPE, FAILED, INTERRUPTED, Problem
 from claudebox.features.table import SETTINGS
 from claudebox.output.terminal import show_problem
 from claudebox.process import signal
-from claudebox.settings.words import LAUNCH, PROFILES, parse
+from claudebox.settings.words import LAUNCH, PROFILES, Request, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
-
-# Each mode, with the module and the function that serve it. The function takes the request and returns an exit status.
-# Only the module of the chosen mode is imported.
-MODES = {
-    LAUNCH: ("start", "start"),
-    "audit": ("commands.show", "show_audit"),
-    "dry_run": ("commands.show", "show_dry_run"),
-    "explain": ("commands.show", "show_explanation"),
-    PROFILES: ("commands.show", "show_profiles"),
-    "instances": ("commands.kept", "tend_instances"),
-    "review": ("commands.review", "tend_layers"),
-    "report": ("overlay.kept", "show_report"),
-    "auth_log": ("features.broker.log", "show_auth_log"),
-    "network_log": ("features.allowlist.diagnosis", "show_network_log"),
-    "check": ("commands.check", "show_check"),
-    "setup": ("commands.setup", "set_up"),
-    "version": ("commands.check", "show_versions"),
-    "help": ("commands.show", "show_help"),
-    "prove": ("commands.prove", "prove"),
-    "uninstall": ("commands.kept", "uninstall"),
-    "demo": ("commands.demo", "run_demo"),
-}
 
 
 def main() -> NoReturn:
@@ -59,11 +37,58 @@ def main() -> NoReturn:
 
 
 def run(words: list[str]) -> int:
-    request = parse(SETTINGS, words)
-    module, function = MODES[request.mode]
-    serve = getattr(__import__(f"claudebox.{module}", fromlist=("",)), function)
-    status: int = serve(request)
-    return status
+    return serve(parse(SETTINGS, words))
+
+
+def serve(request: Request) -> int:
+    """Do what the request asks for. Only the module that does it is imported."""
+    mode = request.mode
+    if mode == LAUNCH:
+        from claudebox.start import start
+
+        start(request)
+    if mode in ("check", "version"):
+        from claudebox.commands import check
+
+        return check.show_check(request) if mode == "check" else check.show_versions(request)
+    if mode in ("instances", "uninstall"):
+        from claudebox.commands import kept
+
+        return kept.tend_instances(request) if mode == "instances" else kept.uninstall(request)
+    if mode == "review":
+        from claudebox.commands.review import tend_layers
+
+        return tend_layers(request)
+    if mode == "report":
+        from claudebox.overlay.kept import show_report
+
+        return show_report(request)
+    if mode in ("auth_log", "network_log"):
+        from claudebox.commands import logs
+
+        return logs.show_auth_log(request) if mode == "auth_log" else logs.show_network_log(request)
+    if mode == "setup":
+        from claudebox.commands.setup import set_up
+
+        return set_up(request)
+    if mode == "prove":
+        from claudebox.commands.prove import prove
+
+        return prove(request)
+    if mode == "demo":
+        from claudebox.commands.demo import run_demo
+
+        return run_demo(request)
+    from claudebox.commands import show
+
+    showing = {
+        "audit": show.show_audit,
+        "dry_run": show.show_dry_run,
+        "explain": show.show_explanation,
+        PROFILES: show.show_profiles,
+        "help": show.show_help,
+    }
+    return showing[mode](request)
 
 
 def own_failure(error: Exception) -> Problem:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from agents.standin import ANSWER, StandIn
-from claudebox.features.agents.decide import AGENTS
+from claudebox.features.claude.agents import AGENTS
 from conftest import Account, Box
 from running import pins
 from running.needs import needed

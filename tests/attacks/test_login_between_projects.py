@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.login.keep_in_step import SOONER_AT_MOST
+from claudebox.servers.login import SOONER_AT_MOST
 from conftest import CLAUDEBOX, Account, Box
 from patience import PATIENCE, comes_true
 

@@ -58,6 +58,7 @@ def test_request() -> None:
         "/v1/messages",
         (("host", "localhost"), ("x-app", "cli"), ("content-length", "5")),
         Framing(5),
+        keeps_open=True,
     )
     assert (body, rest) == (b"hello", b"POST")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.standin import Server, hello
+from claudebox.model import Broker
 from conftest import Box
 from hosts.machine import EVERYONE, TREES, Machine
 
@@ -51,3 +52,13 @@ def test_port_that_leads_to_the_broker_is_no_other_one(tmp_path: Path, words: tu
     plan = machine.plan("--auth", "broker", *words)
     variables = {variable.name: variable.value for variable in plan.environment}
     assert (variables["ANTHROPIC_BASE_URL"], "ANTHROPIC_UNIX_SOCKET" in variables) == (address, False)
+
+
+@pytest.mark.req("AUTH-03")
+def test_key_stays_outside_although_there_is_no_claude(tmp_path: Path) -> None:
+    """What somebody says about the credential holds for every program of the box."""
+    machine = Machine(tmp_path).plant((TREES / "debian12.txt").read_text())
+    machine.environ["ANTHROPIC_API_KEY"] = "sk-ant-canary"
+    plan = machine.plan("--auth", "broker", "--run", "env")
+    assert "sk-ant-canary" not in {variable.value for variable in plan.environment}
+    assert plan.get(Broker) is not None

@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from claude.session import ANSWER, Talk, broke, load
-from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
 from claudebox.model import Login
+from claudebox.servers.login import SOONER_AT_MOST, copy_newer
 from claudebox.state import State
 from claudebox.state.login import FIELDS
 from conftest import CLAUDEBOX, Account
@@ -251,15 +251,15 @@ def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
     login = on_a_host(tmp_path)
     host, boxes = Path(login.file), Path(login.instance.auth_login)
     host.write_text(credentials("first", 1, **MCP))
-    bring_into_step(login)
+    copy_newer(login)
     assert token(boxes) == "access-first"
     script = SHAPES[name] if name in SHAPES else refresh(FORGERIES[name])
     subprocess.run(["sh", "-c", script], env={"CLAUDE_SECURESTORAGE_CONFIG_DIR": login.instance.auth}, check=True)
     before = host.read_bytes()
-    bring_into_step(login)
+    copy_newer(login)
     assert host.read_bytes() == before
     host.write_text(credentials("second", 2))
-    bring_into_step(login)
+    copy_newer(login)
     assert token(host) == "access-second"
     assert token(boxes) == "access-second"
 
@@ -286,7 +286,7 @@ def test_lock_that_the_agent_leaves_does_not_lose_a_login(tmp_path: Path, make: 
     login = on_a_host(tmp_path)
     Path(login.file).write_text(credentials("first", 1))
     make(Path(login.instance.auth) / ".storage-write.lock")
-    bring_into_step(login)
+    copy_newer(login)
     assert token(Path(login.instance.auth_login)) == "access-first"
 
 
@@ -295,9 +295,9 @@ def after_a_box_stored(tmp_path: Path, text: str) -> tuple[str, dict[str, Any]]:
     login = on_a_host(tmp_path)
     host = Path(login.file)
     host.write_text(credentials("first", 1, **MCP))
-    bring_into_step(login)
+    copy_newer(login)
     Path(login.instance.auth_login).write_text(text)
-    bring_into_step(login)
+    copy_newer(login)
 
     def refuse(constant: str) -> None:
         pytest.fail(f"{constant} is no JSON, and Claude could not read its file")
@@ -380,7 +380,7 @@ def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monke
     login = on_a_host(tmp_path)
     host = Path(login.file)
     host.write_text(credentials("first", 1))
-    bring_into_step(login)
+    copy_newer(login)
     Path(login.instance.auth_login).write_text(credentials("box", 4))
 
     @contextlib.contextmanager
@@ -388,8 +388,8 @@ def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monke
         host.write_text(credentials("host", 8, **MCP))
         yield
 
-    monkeypatch.setattr("claudebox.features.login.keep_in_step.storage_lock", slow)
-    bring_into_step(login)
+    monkeypatch.setattr("claudebox.servers.login.storage_lock", slow)
+    copy_newer(login)
     assert token(host) == "access-host"
     assert "canary-mcp" in host.read_text()
 
@@ -402,14 +402,14 @@ def test_lock_is_where_claude_has_it_and_not_where_a_symlink_leads(tmp_path: Pat
     real.parent.mkdir()
     real.write_text(credentials("first", 1))
     login = login.replace(file=str(real))
-    bring_into_step(login)
+    copy_newer(login)
     Path(login.instance.auth_login).write_text(credentials("box", 4))
     lock = Path(login.locks) / ".storage-write.lock"
     lock.mkdir()
-    bring_into_step(login)
+    copy_newer(login)
     assert token(real) == "access-first"
     lock.rmdir()
-    bring_into_step(login)
+    copy_newer(login)
     assert token(real) == "access-box"
 
 
@@ -507,18 +507,18 @@ def test_box_that_shared_another_login_leaves_the_new_one_alone(tmp_path: Path) 
     """It may still run, or be about to end: the two would replace each other's copy in turns."""
     former = on_a_host(tmp_path)
     Path(former.file).write_text(credentials("host", 8))
-    bring_into_step(former)
+    copy_newer(former)
     later = former.replace(file=str(tmp_path / "boxes.json"))
     Path(later.file).write_text(credentials("boxes", 1))
-    bring_into_step(later)
+    copy_newer(later)
     shared = Path(later.instance.auth_login)
     assert token(shared) == "access-boxes"
     Path(former.file).write_text(credentials("host", 4))
-    bring_into_step(former, may_switch=False)
+    copy_newer(former, may_switch=False)
     assert token(shared) == "access-boxes"
-    bring_into_step(later, may_switch=False)
+    copy_newer(later, may_switch=False)
     assert [token(Path(one.file)) for one in (former, later)] == ["access-host", "access-boxes"]
-    bring_into_step(former)
+    copy_newer(former)
     assert token(shared) == "access-host"
 
 

@@ -6,7 +6,8 @@ import os
 
 from claudebox.commands import kept
 from claudebox.errors import FAILED
-from claudebox.features.caches import Cache, act
+from claudebox.features.caches import Cache
+from claudebox.features.caches import places as act
 from claudebox.model import Launch
 from claudebox.state import Instance, State
 from errors.scene import Problems, Scene

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.errors import FAILED
-from claudebox.features.login import act
+from claudebox.features.login import sharing
 from claudebox.model import Login
 from claudebox.state import State
 from errors.scene import Problems, Scene, old_kernel
@@ -15,12 +15,12 @@ def login_kept_in(home: str) -> Login:
 
 
 def login_not_handed_over(scene: Scene) -> None:
-    act.start_keeping_in_step(login_kept_in(str(scene.machine.root / "gone")))
+    sharing.start_copying(login_kept_in(str(scene.machine.root / "gone")))
 
 
 def login_on_old_kernel(scene: Scene) -> None:
-    old_kernel(scene).monkeypatch.setattr(act, "is_current", lambda _: True)
-    act.start_keeping_in_step(login_kept_in("/nonexistent"))
+    old_kernel(scene).monkeypatch.setattr(sharing, "is_current", lambda _: True)
+    sharing.start_copying(login_kept_in("/nonexistent"))
 
 
 PROBLEMS: Problems = {

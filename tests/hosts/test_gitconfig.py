@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
-from claudebox.features.git.configuration import Identity, identity_in, quote_value, read_users
+from claudebox.features.git import Identity, identity_in, quote_value, read_users
 from claudebox.host.git import load_config, parse_config
 from claudebox.host.tree import Tree
 

@@ -1,7 +1,7 @@
 """Claude's login as it lies in a file: what is in it, how it is read and replaced, and the locks around it.
 
-Two features use it: `login` keeps the host's file and the boxes' copy in step, `broker` renews the host's. Claude Code
-works on the same files at the same time, on the host and in the boxes, so both do as it does.
+One process beside a box copies it between the host and the boxes, another one, the broker, renews the host's. Claude
+Code works on the same files at the same time, on the host and in the boxes, so both do as it does.
 
 The file is a JSON object. One member is the login, the others are not our business.
 
@@ -131,7 +131,7 @@ def with_tokens(credentials: dict[str, Any] | None, tokens: Tokens) -> dict[str,
 
 
 def expiry_ms(login: dict[str, Any]) -> float:
-    """0 if it does not say when it ends."""
+    """Expiry in milliseconds; 0 if missing."""
     value = login.get("expiresAt")
     try:
         return float(value) if isinstance(value, int | float) else 0.0
@@ -140,7 +140,7 @@ def expiry_ms(login: dict[str, Any]) -> float:
 
 
 def fingerprint(login: dict[str, Any]) -> str:
-    """Tells one login from another without telling any; "" if there is none."""
+    """Hash of the tokens; "" if there are none."""
     tokens = [login.get("accessToken"), login.get("refreshToken")]
     return sha256(json.dumps(tokens).encode()) if any(tokens) else ""
 
@@ -264,7 +264,7 @@ def _release(held: list[str]) -> None:
 
 
 def _keep_fresh(held: list[str], done: threading.Event) -> None:
-    """Whoever sees an old lock believes that a dead process has left it."""
+    """An old lock would pass for one that a dead process has left."""
     while not done.wait(HEARTBEAT_SECONDS):
         for path in tuple(held):
             with suppress(OSError):

@@ -6,12 +6,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from claudebox.cli import MODES
 from claudebox.errors import Problem
 from claudebox.features.table import SETTINGS
 from claudebox.settings.table import Setting
 from claudebox.settings.types import COMMAND, LIST, MODE, OPERAND, SWITCH, VALUE
-from claudebox.settings.words import JSON_MODES, LAUNCH, PROFILES, WITH_CLAUDE, Request
+from claudebox.settings.words import JSON_MODES, PROFILES, WITH_CLAUDE, Request
 from saying import parse
 
 OURS = sorted(SETTINGS.by_option)
@@ -200,7 +199,7 @@ def test_profiles_are_named_one_by_one(line: list[str]) -> None:
     assert parse(line).said == (("profile", "aws"), ("profile", "own"))
 
 
-@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != LAUNCH])
+@pytest.mark.parametrize("mode", [*(one.name for one in SETTINGS if one.kind == MODE), PROFILES, "review"])
 def test_json_is_for_each_mode_that_prints_data_and_an_error_with_the_others(mode: str) -> None:
     option = {PROFILES: "--profile"}.get(mode, "--" + mode.replace("_", "-"))
     words = [option, {"explain": "git", "review": "list"}.get(mode, "")]

@@ -18,14 +18,14 @@ class LoginFeature(Feature):
         return facts.install is not None and facts.settings[AUTH].text == PASSTHROUGH
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.login import decide
+        from claudebox.features.login import sharing
 
-        return decide.decide(facts, draft)
+        return sharing.decide(facts, draft)
 
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
-        from claudebox.features.login import decide
+        from claudebox.features.login import sharing
 
-        return decide.complete(facts, plan)
+        return sharing.complete(facts, plan)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Row, Section
@@ -37,9 +37,9 @@ class LoginFeature(Feature):
         return (Section(rows=(Row("login", words=enters),), key="login", value={"file": login.file or None}),)
 
     def before(self, launch: Launch) -> None:
-        from claudebox.features.login import act
+        from claudebox.features.login import sharing
 
-        act.before(launch)
+        sharing.before(launch)
 
 
 LOGIN = LoginFeature()

@@ -227,7 +227,7 @@ class Exchange:
         except Refusal as error:
             refusal = error
         body = self._body(head.framing, large, keeps=is_forwarded)
-        self.stays_open = "close" not in dict(head.headers).get("connection", "").lower()
+        self.stays_open = head.keeps_open
         if refusal is not None:
             raise refusal
         return body if is_forwarded else None

@@ -41,6 +41,7 @@ ANSWERED_HEADERS = frozenset(("content-type", "date", "request-id", "retry-after
 ANSWERED_PREFIXES = ("anthropic-ratelimit-",)
 
 BEARER = "bearer "
+BETA = "anthropic-beta"  # the features that a request asks for
 OAUTH_BETA = "oauth-2025-04-20"
 
 # The API's names for errors: with one of them, Claude shows the message.
@@ -91,20 +92,13 @@ def shows(headers: Headers, dummy: str) -> bool:
 
 def sent_headers(headers: Headers, host: str, credential: Headers) -> Headers:
     """The headers that go to the API: some of the box's, with the real credential."""
-    kept = _only(headers, SENT_HEADERS, SENT_PREFIXES)
-    if any(name == "authorization" for name, _ in credential) and dict(credential).get("anthropic-beta"):
-        kept = _with_beta(kept, dict(credential)["anthropic-beta"])
-        credential = tuple(pair for pair in credential if pair[0] != "anthropic-beta")
     # The answer must not be compressed: it is searched for the credential.
-    return (("host", host), *kept, ("accept-encoding", "identity"), *credential)
-
-
-def _with_beta(headers: Headers, beta: str) -> Headers:
-    """Ask for this feature, too, beside those that the box asks for."""
-    asked = [word for name, value in headers if name == "anthropic-beta" for word in value.split(",")]
-    words = [word.strip() for word in asked if word.strip()]
-    words += [] if beta in words else [beta]
-    return (*(pair for pair in headers if pair[0] != "anthropic-beta"), ("anthropic-beta", ",".join(words)))
+    sent = (*_only(headers, SENT_HEADERS, SENT_PREFIXES), ("accept-encoding", "identity"), *credential)
+    # A login needs a feature, beside those that the box asks for.
+    asked = (word.strip() for name, value in sent if name == BETA for word in value.split(","))
+    features = ",".join(dict.fromkeys(filter(None, asked)))
+    beta = ((BETA, features),) if features else ()
+    return (("host", host), *(pair for pair in sent if pair[0] != BETA), *beta)
 
 
 def answered_headers(headers: Headers, is_clean: Callable[[str], bool]) -> Headers:

@@ -8,7 +8,7 @@ import pytest
 
 from claudebox.errors import Problem
 from claudebox.features.caches import CACHES, Cache
-from claudebox.features.caches.decide import HOSTS, PLACE, PLACES, inside, name_of
+from claudebox.features.caches.places import HOSTS, PLACE, PLACES, inside, name_of
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import RW, SYMLINK, Finding, Plan, Step
 from claudebox.paths import is_inside

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import claudebox.features.git
-from claudebox.features.git.configuration import DIRECTORY
+from claudebox.features.git import DIRECTORY
 from claudebox.model import COVER, Mount
 from hosts.machine import EVERYONE, TREES, Machine
 

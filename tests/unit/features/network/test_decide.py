@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox.errors import Problem
-from claudebox.features.network.decide import check_ports, plan_network
+from claudebox.features.network import check_ports, plan_network
 from claudebox.features.network.uplink import Resolver, find_resolvers, needs_uplink, network_findings, plan_uplink
 from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree

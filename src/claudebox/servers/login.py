@@ -19,9 +19,9 @@ import time
 from typing import Any
 
 from claudebox import files
-from claudebox.features.login.act import is_shared_no_more, note, noted, stamp
 from claudebox.host.tree import sha256
 from claudebox.model import Login
+from claudebox.servers import note, noted, stamp
 from claudebox.state import LOGIN_FILE
 from claudebox.state.login import (
     KEY,
@@ -45,10 +45,10 @@ SOONER_AT_MOST = 20 * 60 * MILLISECONDS
 LONGEST_VALIDITY = 24 * 3600 * MILLISECONDS  # Claude's own are good for eight hours
 
 
-def keep_in_step(login: Login, watch: int) -> None:
+def run(login: Login, end: int) -> None:
     """Copy whenever one of the files changed, until the box has ended."""
     poll = select.poll()
-    poll.register(watch, select.POLLIN)
+    poll.register(end, select.POLLIN)
     seen = _stamps(login)
     ended = False
     while not ended:
@@ -58,7 +58,7 @@ def keep_in_step(login: Login, watch: int) -> None:
             time.sleep(SETTLE_SECONDS)
         now = _stamps(login)
         if now != seen or ended:
-            bring_into_step(login, may_switch=False)
+            copy_newer(login, may_switch=False)
             # The state from before the copy counts: what a box stores meanwhile is a change, too.
             seen = now
 
@@ -67,7 +67,7 @@ def _stamps(login: Login) -> tuple[str, ...]:
     return stamp(login.file), stamp(login.instance.auth_login), stamp(login.instance.own_login)
 
 
-def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
+def copy_newer(login: Login, *, may_switch: bool = True) -> None:
     """Copy the newer login. All boxes do so one at a time: a copy must not look like a change by the user.
 
     Only a launch may switch to another file. Two boxes that share different ones would replace the copy in turns.
@@ -75,13 +75,14 @@ def bring_into_step(login: Login, *, may_switch: bool = True) -> None:
     descriptor = files.open_lock(login.all_projects.auth_lock)
     try:
         files.take_lock(descriptor, waits=True)
-        if may_switch or not is_shared_no_more(login):
-            _copy_the_newer(login)
+        copied = "".join(noted(login)[:1])
+        if may_switch or not copied or copied.startswith(f"{login.file} "):
+            _copy(login)
     finally:
         os.close(descriptor)
 
 
-def _copy_the_newer(login: Login) -> None:
+def _copy(login: Login) -> None:
     """A login that changed on the host wins, else the newer one. What is not a login never wins."""
     kept, known = login.instance, noted(login)[1:]
     _adopt(login)

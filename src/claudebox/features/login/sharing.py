@@ -1,11 +1,19 @@
-"""Lets Claude's login into the box, in a directory with which the host's copy is kept in step."""
+"""Shares Claude's login with the boxes of a project: in a directory that a process beside the box keeps up to date.
+
+That process may die without any harm to the box.
+"""
 
 from __future__ import annotations
 
+import os
+
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, find_login
 from claudebox.features.login import LOGIN
-from claudebox.model import RW, EnvVar, Grant, Login, Mount, Origin, Plan, Preparation, Step
+from claudebox.model import RW, EnvVar, Grant, Launch, Login, Mount, Origin, Plan, Preparation, Step
 from claudebox.paths import shorten_home
+from claudebox.process.companion import start_beside, watch_own_end
+from claudebox.servers import is_current
 from claudebox.state import LOGIN_FILE
 
 AUTH = Origin.of_option("--auth", "Claude's login, shared by the boxes of this project")
@@ -37,3 +45,39 @@ def complete(facts: Facts, plan: Plan) -> Plan:
     # For a Claude that does not know the variable, and for people who look where the file usually is.
     link = Preparation(Preparation.LINK, home.instance.own_login, f"{home.auth_place}/{LOGIN_FILE}".encode())
     return plan.replace(preparations=(*plan.preparations, directory, link))
+
+
+def before(launch: Launch) -> None:
+    login = launch.get(Login)
+    if login.file:
+        start_copying(login)
+    else:
+        forget_if_gone(login)
+
+
+def start_copying(login: Login) -> None:
+    if not is_current(login):
+        from claudebox.servers.login import copy_newer
+
+        try:
+            copy_newer(login)
+        except OSError as error:
+            raise Problem(f"cannot hand over Claude's login: {error.strerror}", "without it: --auth none") from None
+    end = watch_own_end("to keep Claude's login up to date", "--auth none")
+
+    def copy(_: int) -> None:
+        from claudebox.servers.login import run
+
+        run(login, end)
+
+    os.close(start_beside(copy, (end,)))
+
+
+def forget_if_gone(login: Login) -> None:
+    """Log the boxes out if the file that their login came from is no longer there: the user logged out."""
+    kept = login.instance
+    for path in (kept.auth_login, kept.auth_note) if os.path.exists(kept.auth_note) else ():
+        try:
+            os.unlink(path)
+        except OSError:
+            pass

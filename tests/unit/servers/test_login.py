@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.login.keep_in_step import SOONER_AT_MOST, bring_into_step
 from claudebox.model import Login
+from claudebox.servers.login import SOONER_AT_MOST, copy_newer
 from claudebox.state import State
 from claudebox.state.login import Busy, storage_lock
 from patience import PATIENCE
@@ -82,10 +82,10 @@ def test_login_goes_from_one_project_to_the_host_and_to_the_others(tmp_path: Pat
     logins = [login_of(tmp_path, f"/{name}") for name in "abc"]
     Path(logins[0].file).write_text(credentials(0))
     for login in logins:
-        bring_into_step(login)
+        copy_newer(login)
     store(logins[1].instance.auth_login, credentials(1))
     for login in (logins[1], logins[0], logins[2]):
-        bring_into_step(login, may_switch=False)
+        copy_newer(login, may_switch=False)
     assert [number_in(path) for path in (logins[0].file, *(one.instance.auth_login for one in logins))] == [1] * 4
 
 
@@ -102,11 +102,11 @@ def test_storm_of_renewals_loses_none(tmp_path: Path) -> None:
     server, over, enough = Server(), threading.Event(), 60
     Path(logins[0].file).write_text(credentials(0))
     for login in logins:
-        bring_into_step(login)
+        copy_newer(login)
 
     def keep(login: Login) -> None:
         while not over.is_set():
-            bring_into_step(login, may_switch=False)
+            copy_newer(login, may_switch=False)
             over.wait(random.uniform(0, 0.01))
 
     def work(file: str, locks: str) -> None:
@@ -126,7 +126,7 @@ def test_storm_of_renewals_loses_none(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     for login in (*logins, *logins):
-        bring_into_step(login, may_switch=False)
+        copy_newer(login, may_switch=False)
     assert server.current >= enough  # nobody had the last one any more: it was lost on the way
     files = [logins[0].file, *(login.instance.auth_login for login in logins)]
     assert [number_in(path) for path in files] == [server.current] * len(files)
@@ -137,13 +137,13 @@ def test_project_that_was_refused_gets_what_another_has_got(tmp_path: Path) -> N
     winner, loser = login_of(tmp_path, "/a"), login_of(tmp_path, "/b")
     Path(winner.file).write_text(credentials(0))
     for login in (winner, loser):
-        bring_into_step(login)
+        copy_newer(login)
     blank = {"accessToken": "", "refreshToken": "", "expiresAt": 0}
     store(loser.instance.auth_login, json.dumps({"claudeAiOauth": blank}))
-    bring_into_step(loser, may_switch=False)
+    copy_newer(loser, may_switch=False)
     store(winner.instance.auth_login, credentials(1))
     for login in (winner, loser):
-        bring_into_step(login, may_switch=False)
+        copy_newer(login, may_switch=False)
     assert [number_in(path) for path in (winner.file, loser.instance.auth_login)] == [1, 1]
 
 
@@ -160,7 +160,7 @@ def test_killed_at_any_moment_it_loses_nothing(
     """And the box goes on, and renews again before anybody looks."""
     login = login_of(tmp_path, "/shop")
     Path(login.file).write_text(credentials(0))
-    bring_into_step(login)
+    copy_newer(login)
     store(login.file if changed == "host" else login.instance.auth_login, credentials(1))
     rename, left = os.rename, [moment]
 
@@ -174,11 +174,11 @@ def test_killed_at_any_moment_it_loses_nothing(
 
     with monkeypatch.context() as patch, contextlib.suppress(Killed):
         patch.setattr(os, "rename", killed)
-        bring_into_step(login, may_switch=False)
+        copy_newer(login, may_switch=False)
     if number_in(login.instance.auth_login) == 1:
         store(login.instance.auth_login, credentials(2))
     newest = max(number_in(login.instance.auth_login), number_in(login.file))
-    bring_into_step(login, may_switch=False)
+    copy_newer(login, may_switch=False)
     assert [number_in(path) for path in (login.file, login.instance.auth_login)] == [newest] * 2
 
 
@@ -186,10 +186,10 @@ def test_change_of_something_else_in_the_hosts_file_is_not_a_new_login(tmp_path:
     """Claude stores the tokens of MCP servers there. A login that a box has just renewed must not be replaced."""
     login = login_of(tmp_path, "/shop")
     Path(login.file).write_text(credentials(0))
-    bring_into_step(login)
+    copy_newer(login)
     store(login.instance.auth_login, credentials(1))
     store(login.file, json.dumps({**json.loads(Path(login.file).read_text()), "mcpOAuth": {"tea": {}}}))
-    bring_into_step(login, may_switch=False)
+    copy_newer(login, may_switch=False)
     assert [number_in(path) for path in (login.file, login.instance.auth_login)] == [1, 1]
     assert "mcpOAuth" in Path(login.file).read_text()
     assert "mcpOAuth" not in Path(login.instance.auth_login).read_text()
@@ -201,9 +201,8 @@ def test_login_that_somebody_stored_while_the_host_was_locked_is_not_overwritten
     """The user logs in on the host in the very moment in which a box's login is about to be stored there."""
     login = login_of(tmp_path, "/shop")
     Path(login.file).write_text(credentials(0))
-    bring_into_step(login)
+    copy_newer(login)
     store(login.instance.auth_login, credentials(2))
-    from claudebox.features.login import keep_in_step
 
     def locked(directory: str, patience: float) -> object:
         if directory == login.locks:
@@ -211,10 +210,10 @@ def test_login_that_somebody_stored_while_the_host_was_locked_is_not_overwritten
         return storage_lock(directory, patience)
 
     with monkeypatch.context() as patch:
-        patch.setattr(keep_in_step, "storage_lock", locked)
-        bring_into_step(login, may_switch=False)
+        patch.setattr("claudebox.servers.login.storage_lock", locked)
+        copy_newer(login, may_switch=False)
     assert number_in(login.file) == 1
-    bring_into_step(login, may_switch=False)
+    copy_newer(login, may_switch=False)
     assert [number_in(path) for path in (login.file, login.instance.auth_login)] == [1, 1]
 
 
@@ -228,7 +227,7 @@ def test_projects_do_not_renew_in_the_same_moment(tmp_path: Path) -> None:
     logins = [login_of(tmp_path, f"/project/{number}") for number in range(20)]
     store(logins[0].file, credentials(7))
     for login in logins:
-        bring_into_step(login)
+        copy_newer(login)
     ends = sorted(
         json.loads(Path(login.instance.auth_login).read_text())["claudeAiOauth"]["expiresAt"] for login in logins
     )
@@ -240,7 +239,7 @@ def test_projects_do_not_renew_in_the_same_moment(tmp_path: Path) -> None:
 def test_login_that_is_there_is_not_stored_again(tmp_path: Path) -> None:
     login = login_of(tmp_path, "/project")
     store(login.file, credentials(7))
-    bring_into_step(login)
+    copy_newer(login)
     before = os.stat(login.instance.auth_login)
-    bring_into_step(login)
+    copy_newer(login)
     assert os.stat(login.instance.auth_login) == before

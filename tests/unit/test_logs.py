@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from claudebox.features.broker.log import auth_log_text
+from claudebox.commands.logs import auth_log_text
 from claudebox.text import WIDTH
 
 USUAL: dict[str, object] = {

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.agents import RULE
+from claudebox.features.claude import AGENT
 from claudebox.host.programs import ClaudeInstall, check_files, choose_agent, install_mounts, npm_install
 from claudebox.model import RO, RW, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.record import Record
 from claudebox.settings.table import AUTH, BROKER, ENV, PROGRAM
 
-STATE = Origin.of_rule(RULE, "conversations, settings and login of this project")
-AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
-KEY = Origin.of_rule(RULE, "its key, passed on if the host has it")
-VARIABLES = Origin.of_rule(RULE, "so that it asks nothing and leaves its installation alone")
+STATE = Origin.of_rule(AGENT, "conversations, settings and login of this project")
+AWARENESS = Origin.of_rule(AGENT, "what the agent is told about the box")
+KEY = Origin.of_rule(AGENT, "its key, passed on if the host has it")
+VARIABLES = Origin.of_rule(AGENT, "so that it asks nothing and leaves its installation alone")
 CLAUDES_KEY = "ANTHROPIC_API_KEY"
 OPENCODE_MAY = '{"edit":"allow","bash":"allow","webfetch":"allow","external_directory":"allow"}'
 
@@ -89,7 +89,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     install = find_agent(agent, facts)
     path = f"{facts.home}/.local/bin/{agent.name}"
     return Contribution(
-        mounts=(*install_mounts(install, path, facts.project, RULE), *state_mounts(agent, facts)),
+        mounts=(*install_mounts(install, path, facts.project, AGENT), *state_mounts(agent, facts)),
         variables=(
             *(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in agent.variables),
             *(EnvVar(name, facts.host.environ[name], KEY) for name in agent.keys if facts.host.environ.get(name)),
