@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from claudebox.features.network import grants as grants_of_network
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from claudebox.consent import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
 from claudebox.features.login.sharing import grants as grants_of_login
+from claudebox.features.network import grants as grants_of_network
 from claudebox.model import (
     BY_DEFAULT,
     FROM_HOST,
