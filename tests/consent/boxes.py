@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from claudebox.consent import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
-from claudebox.features.login.sharing import grants as grants_of_login
+from claudebox.features.login import grants as grants_of_login
 from claudebox.features.network import grants as grants_of_network
 from claudebox.model import (
     BY_DEFAULT,

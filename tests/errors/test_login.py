@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from claudebox import servers
 from claudebox.errors import FAILED
-from claudebox.features.login import sharing
+from claudebox.features.login import start_copying
 from claudebox.model import Login
 from claudebox.state import State
 from errors.scene import Problems, Scene, old_kernel
@@ -15,12 +16,12 @@ def login_kept_in(home: str) -> Login:
 
 
 def login_not_handed_over(scene: Scene) -> None:
-    sharing.start_copying(login_kept_in(str(scene.machine.root / "gone")))
+    start_copying(login_kept_in(str(scene.machine.root / "gone")))
 
 
 def login_on_old_kernel(scene: Scene) -> None:
-    old_kernel(scene).monkeypatch.setattr(sharing, "is_current", lambda _: True)
-    sharing.start_copying(login_kept_in("/nonexistent"))
+    old_kernel(scene).monkeypatch.setattr(servers, "is_current", lambda _: True)
+    start_copying(login_kept_in("/nonexistent"))
 
 
 PROBLEMS: Problems = {

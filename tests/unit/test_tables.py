@@ -9,7 +9,7 @@ import pytest
 from claudebox.features.broker.decide import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment import LOADER_NAMES, LOADER_PREFIXES
-from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
+from claudebox.features.kernel import KERNEL_HIDDEN, KERNEL_READ_ONLY
 from claudebox.features.secrets.table import IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
 from claudebox.host.secrets import (

@@ -106,7 +106,7 @@ def _copy(login: Login) -> None:
 
 
 def _ending_sooner(login: Login, ours: dict[str, Any]) -> dict[str, Any]:
-    """The login, as if it ended some minutes earlier: for each project another number of them.
+    """The login with an earlier expiry: by some minutes, another number for each project.
 
     All boxes have the same login. Those of different projects do not see each other's locks, and if they renewed it in
     the same moment, the second would use a token that the first has used up. So they renew it one after the other, and
@@ -117,7 +117,7 @@ def _ending_sooner(login: Login, ours: dict[str, Any]) -> dict[str, Any]:
 
 
 def _adopt(login: Login) -> None:
-    """Take over what a Claude stored in its own home instead, and put the symlink to the shared file back there."""
+    """Take over a login that a Claude stored in its own home instead, and put the symlink back."""
     own_login = login.instance.own_login
     if stamp(own_login) == "" or os.path.islink(own_login):
         return

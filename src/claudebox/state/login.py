@@ -45,7 +45,7 @@ PAUSE_SECONDS = 0.02
 
 
 def read(path: str) -> dict[str, Any] | None:
-    """A JSON object. Anything else that a box may have put there is nothing."""
+    """Read a JSON object; None for anything else that a box may have put there."""
     content = Tree().read_plain(path, LARGEST_FILE + 1) or b""
     return parse(content) if len(content) <= LARGEST_FILE else None
 
@@ -69,7 +69,7 @@ def replace(path: str, credentials: dict[str, Any]) -> None:
 
 
 class Tokens(Record):
-    """A login as it is used."""
+    """The tokens of a login."""
 
     access: str
     refresh: str
@@ -80,7 +80,7 @@ class Tokens(Record):
 
 
 def parse(content: bytes) -> dict[str, Any] | None:
-    """The object, or None if it is none or cannot be written again as JSON that others understand."""
+    """Parse an object; None if it is not one, or cannot be written again as JSON that others understand."""
     try:
         value = json.loads(content, parse_constant=_refuse)
         dump(value)
@@ -98,7 +98,7 @@ def dump(credentials: dict[str, Any]) -> bytes:
 
 
 def login_in(credentials: dict[str, Any] | None) -> dict[str, Any]:
-    """What there is of a login; nothing if there is none."""
+    """The login; empty if there is none."""
     login = (credentials or {}).get(KEY)
     return login if isinstance(login, dict) else {}
 
@@ -146,12 +146,12 @@ def fingerprint(login: dict[str, Any]) -> str:
 
 
 def known_fields(login: dict[str, Any]) -> dict[str, Any]:
-    """What a login consists of, and nothing else that a box may have put there: it goes into a file of the host."""
+    """Only the fields of a login, not what else a box may have put there: it goes into a file of the host."""
     return {name: login[name] for name, is_sound in FIELDS.items() if name in login and is_sound(login[name])}
 
 
 def is_whole(login: dict[str, Any]) -> bool:
-    """Whether it has all that makes a login: a part of one must not be mixed with a part of another."""
+    """Whether it is complete: parts of two logins must not be mixed."""
     return known_fields(login).keys() >= {"accessToken", "refreshToken", "expiresAt"}
 
 
@@ -174,7 +174,7 @@ def _is_word(value: object) -> bool:
 
 
 def _is_moment(value: object) -> bool:
-    """In milliseconds. What is no number is not between two."""
+    """In milliseconds. NaN is not between two numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LATEST
 
 
@@ -272,12 +272,12 @@ def _keep_fresh(held: list[str], done: threading.Event) -> None:
 
 
 def refresh_locks(directory: str) -> AbstractContextManager[None]:
-    """Hold those that are held while a login is renewed, in Claude's order."""
+    """The locks for renewing a login, in Claude's order."""
     new, old = f"{directory}/{REFRESH}", f"{os.path.realpath(directory)}{OLD_SUFFIX}"
     return locked((new, REFRESH_STALE_SECONDS), (old, REFRESH_STALE_SECONDS), stays_fresh=True)
 
 
 def storage_lock(directory: str, patience_seconds: float, *, stays_fresh: bool = False) -> AbstractContextManager[None]:
-    """Hold the one that is held while the file is changed."""
+    """The lock for changing the file."""
     lock = (f"{directory}/{STORAGE}", STORAGE_STALE_SECONDS)
     return locked(lock, patience_seconds=patience_seconds, stays_fresh=stays_fresh)

@@ -56,9 +56,9 @@ class Routes(Feature):
         return bool(users.leading or users.foreign or users.holds) or not (JUDGED | LEADING).isdisjoint(names)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.environment import ways
+        from claudebox.features.environment import routes
 
-        return ways.decide(facts, draft)
+        return routes.decide(facts, draft)
 
 
 class Environment(Feature):

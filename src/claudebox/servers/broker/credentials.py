@@ -118,7 +118,7 @@ class Subscription:
         return tokens
 
     def _renew(self, old: Tokens) -> Tokens:
-        """Renew under the locks, unless somebody else was quicker: then what they stored is ours, too."""
+        """Renew under the locks, or use what somebody else has stored meanwhile."""
         descriptor = open_lock(self.own_lock)
         try:
             deadline = time.monotonic() + RENEWAL_PATIENCE_SECONDS

@@ -88,7 +88,7 @@ class Reader:
         self.has_begun = False  # whether anything was received since the last message
 
     def until(self, mark: bytes, limit: int) -> bytes:
-        """Take everything before the mark, and drop the mark."""
+        """Take everything up to the mark, which is dropped."""
         searched = 0
         while (found := self.buffer.find(mark, searched)) < 0:
             if len(self.buffer) >= limit + len(mark):
@@ -110,7 +110,7 @@ class Reader:
         return taken
 
     def next_message(self) -> None:
-        """Begin anew: if the other side closes now, it closes between two messages."""
+        """Begin a message: if the other side closes now, it has closed between two."""
         self.has_begun = bool(self.buffer)
 
     def _receive_more(self) -> None:
@@ -132,7 +132,7 @@ def read_request(reader: Reader) -> RequestHead:
 
 
 def read_answer(reader: Reader) -> AnswerHead:
-    """Read the head of the final answer: those before it only say that there is more to come. Raises Malformed."""
+    """Read the head of the final answer, after interim ones (1xx). Raises Malformed."""
     for _ in range(MOST_INTERIM_ANSWERS):
         match, headers, framing = _read_head(reader, STATUS_LINE, ANSWERED_VALUE)
         status = int(match[1])

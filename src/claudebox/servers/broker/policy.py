@@ -80,7 +80,7 @@ def check_request(method: str, target: str, headers: Headers, dummy: str) -> boo
 
 
 def shows(headers: Headers, dummy: str) -> bool:
-    """Whether every credential in the request is the dummy, and there is one."""
+    """Whether the request has a credential, and each is the dummy."""
     given = [value for name, value in headers if name == "x-api-key"]
     for name, value in headers:
         if name == "authorization":
@@ -142,7 +142,7 @@ class Leak(Exception):
 
 
 class Cutter:
-    """Lets pieces of an answer through, up to where a secret may begin."""
+    """Passes pieces of an answer on, and holds back the end of one in which a secret may begin."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         long_enough = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}
@@ -175,7 +175,7 @@ class Cutter:
 
 
 def plainly(text: bytes) -> bytes:
-    """The text without the ways in which JSON and addresses write a character, nested ones too."""
+    """The text with the escapes of JSON and URLs decoded, nested ones too."""
     for _ in range(MOST_NESTED):
         before = text
         if b"%" in text:
@@ -188,7 +188,7 @@ def plainly(text: bytes) -> bytes:
 
 
 def _overlap(text: bytes, secret: bytes) -> int:
-    """How many bytes at the end of the text may be the beginning of the secret, however it is written."""
+    """How many bytes at the end of the text may be the beginning of the secret, escaped or not."""
     tail = text[-len(secret) * MOST_BYTES :]
     for found in re.finditer(rb"[\\%" + re.escape(secret[:1]) + rb"]", tail):
         if _may_begin(secret, tail, found.start()):
@@ -197,7 +197,7 @@ def _overlap(text: bytes, secret: bytes) -> int:
 
 
 def _may_begin(secret: bytes, tail: bytes, start: int) -> bool:
-    """Whether the tail, from there on, is the beginning of the secret. Most places are ruled out at first sight."""
+    """Whether the tail, from there on, is the beginning of the secret. Most places fail the first check."""
     is_plain = tail.startswith(secret[:1], start)
     if not is_plain and not any(form.match(tail, start) for form in (IN_JSON, IN_ADDRESS, UNFINISHED)):
         return False
@@ -206,5 +206,5 @@ def _may_begin(secret: bytes, tail: bytes, start: int) -> bool:
 
 
 def _finished(text: bytes) -> bytes:
-    """The text without what may become another character when more of it is there: one form may be in another."""
+    """The text without an unfinished escape at its end. Twice: one escape may be in another."""
     return UNFINISHED.sub(b"", UNFINISHED.sub(b"", text))

@@ -14,8 +14,8 @@ from claudebox.features.allowlist.rules import (
     as_text,
     read_allowed,
 )
-from claudebox.model import Allowed, Origin
-from claudebox.servers.allowlist import HostList, is_name
+from claudebox.model import Origin
+from claudebox.servers.allowlist import Allowed, HostList, is_name
 from claudebox.settings import Word
 
 pytestmark = pytest.mark.req("NAME-01")

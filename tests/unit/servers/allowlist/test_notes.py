@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from claudebox.commands.logs import NOT_REACHED, network_log_text, suggestion
-from claudebox.model import Allowed, Origin
-from claudebox.servers.allowlist import END, MEMORY, HostList
+from claudebox.model import Origin
+from claudebox.servers.allowlist import END, MEMORY, Allowed, HostList
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.servers.allowlist.notes import (
     MOST_LINES,

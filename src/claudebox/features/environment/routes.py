@@ -41,18 +41,18 @@ GOES_ELSEWHERE = "belongs to the gateway that ANTHROPIC_BASE_URL names on this h
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    ways = Ways(facts, dict(draft.kept_out))
-    route = [EnvVar(BASE_URL, ways.route, GATEWAY)] if ways.route else []
-    proxies, bundles = ways.proxies(), ways.bundles()
+    judged = RouteVariables(facts, dict(draft.kept_out))
+    route = [EnvVar(BASE_URL, judged.route, GATEWAY)] if judged.route else []
+    proxies, bundles = judged.proxies(), judged.bundles()
     return Contribution(
         variables=(*route, *proxies, *bundles),
         mounts=tuple(_mounts(bundles, draft.mounts)),
-        kept_out=tuple(ways.strays().items()),
-        findings=(*ways.findings(), *_risks(ways, proxies, bundles), *_wished_bundles(ways)),
+        kept_out=tuple(judged.strays().items()),
+        findings=(*judged.findings(), *_risks(judged, proxies, bundles), *_wished_bundles(judged)),
     )
 
 
-class Ways:
+class RouteVariables:
     """The variables of this host that lead somewhere or hold a credential, and what is wrong with each."""
 
     def __init__(self, facts: Facts, kept_out: dict[str, str]) -> None:
@@ -263,11 +263,13 @@ def _mounts(bundles: list[EnvVar], mounts: list[Mount]) -> list[Mount]:
     ]
 
 
-def _wished_bundles(ways: Ways) -> list[Finding]:
+def _wished_bundles(judged: RouteVariables) -> list[Finding]:
     """Certificates that a file or the environment chose, although they would not enter by themselves."""
-    wishes = [wish for wish in ways.wishes.values() if KINDS.get(wish.name) == BUNDLE and wish.name not in ways.dropped]
+    wishes = [
+        wish for wish in judged.wishes.values() if KINDS.get(wish.name) == BUNDLE and wish.name not in judged.dropped
+    ]
     chosen = [wish for wish in wishes if wish.value is None or not wish.origin.is_typed]
-    objections = [(wish, ways.objection_to_bundle(wish.value or ways.hosts.get(wish.name, ""))) for wish in chosen]
+    objections = [(wish, judged.objection_to_bundle(wish.value or judged.hosts.get(wish.name, ""))) for wish in chosen]
     return [
         Finding(Finding.RISK, wish.name, f"asked for by {wish.origin.shown}, although {objection}")
         for wish, objection in objections
@@ -275,10 +277,10 @@ def _wished_bundles(ways: Ways) -> list[Finding]:
     ]
 
 
-def _risks(ways: Ways, proxies: list[EnvVar], bundles: list[EnvVar]) -> list[Finding]:
+def _risks(judged: RouteVariables, proxies: list[EnvVar], bundles: list[EnvVar]) -> list[Finding]:
     """What the user should see, because a project may have set such a variable: direnv runs its .envrc."""
     findings = []
-    named = EnvVar(CERTIFICATE_VARIABLES[0], ways.facts.certificates, CERTIFICATES)
+    named = EnvVar(CERTIFICATE_VARIABLES[0], judged.facts.certificates, CERTIFICATES)
     foreign = [one for one in (*bundles, named) if one.value and not is_systems(one.value)]
     foreign = [one for one in foreign if not is_inside(one.value, NIX_STORE)]
     for bundle in foreign:
@@ -288,11 +290,11 @@ def _risks(ways: Ways, proxies: list[EnvVar], bundles: list[EnvVar]) -> list[Fin
     if foreign and hosts:
         text = f"requests go through {', '.join(hosts)}, which can read them if {foreign[0].value} names it"
         findings.append(Finding(Finding.RISK, "proxy", text))
-    wish, url = ways.wishes.get(BASE_URL), ways.route_in_box(BASE_URL)
+    wish, url = judged.wishes.get(BASE_URL), judged.route_in_box(BASE_URL)
     is_typed = wish is not None and wish.value is not None and wish.origin.is_typed
-    if url and BASE_URL not in ways.kept_out and not is_typed:
+    if url and BASE_URL not in judged.kept_out and not is_typed:
         address = None if may_hold_password(url) else read_address(url)
         place = address[1] if address is not None else "another host than usual"
-        text = f"Claude's requests go to {place}, and {ways.credential()} with them"
+        text = f"Claude's requests go to {place}, and {judged.credential()} with them"
         findings.append(Finding(Finding.RISK, BASE_URL, text))
     return findings
