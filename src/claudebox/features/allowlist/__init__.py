@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Allowlist, Launch, Plan
+from claudebox.model import Launch, Plan
 from claudebox.settings.table import ALLOWLIST as CHOSEN
 from claudebox.settings.table import NETWORK, OFF, REACH, Setting
 from claudebox.settings.types import HOSTS, Choice, List, Text
@@ -55,12 +55,11 @@ class AllowlistFeature(Feature):
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Section
 
-        allowlist = plan.get(Allowlist)
-        if allowlist is None:
+        if plan.network.tier != CHOSEN:
             return (Section(key="network", value={"allowed": []}),)
         from claudebox.features.allowlist import rules
 
-        return (rules.section(allowlist.allowed),)
+        return (rules.section(plan),)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.allowlist import diagnosis

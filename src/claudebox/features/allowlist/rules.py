@@ -305,10 +305,12 @@ the task needs a host, name it and ask the user for `--allow HOST` or `--allow H
 """
 
 
-def section(allowed: tuple[Allowed, ...]) -> Section:
+def section(plan: Plan) -> Section:
     from claudebox.features.allowlist.act import ruleset
     from claudebox.output.section import NETWORK, Row, Section, by_label, fields
 
+    allowlist = plan.get(Allowlist)
+    allowed = allowlist.allowed if allowlist is not None else ()
     by_ports = by_label((", ".join(map(str, row.ports)), (f"`{row.host}`",)) for row in allowed)
     lines = [f"- {', '.join(hosts)}: {f'port {ports}' if ports else 'every port'}" for ports, hosts in by_ports]
     rules = "\n".join(f"  {line}" for line in ruleset("PORT").expandtabs(4).splitlines())
