@@ -1,7 +1,5 @@
 """An index with names that git never makes: `git restore .` on the host would write wherever they lead."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """An allowlist that grew is asked about; one that shrank, or that a wider tier covered, is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

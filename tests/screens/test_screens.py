@@ -1,7 +1,5 @@
 """Every screen as the user sees it, on machines that do not exist."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

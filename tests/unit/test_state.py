@@ -1,7 +1,5 @@
 """Where things are kept below ~/.claudebox, as the module and the document say."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 
