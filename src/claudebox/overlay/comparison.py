@@ -197,7 +197,7 @@ class Comparison:
     def leftovers(self) -> list[Leftover]:
         """All of it by risk: what the project's git obeys, then what lies in its root, other repositories, the rest."""
         found: dict[str, Leftover] = {}
-        for one in (*self._of_repositories(), *self._strange(), *self._unseen()):
+        for one in (*self._strange(), *self._of_repositories(), *self._unseen()):  # what is taken away comes first
             found.setdefault(one.path, one)
         for place in self.places:
             is_judged = place.group == UNSEEN or place.reason in (places.NOT_GITS, DETOUR)
