@@ -6,7 +6,7 @@ obey files that they find beside git's own (`lazygit.yml`), or git does (`common
 what git writes is the rule:
 
 - No symlink, FIFO or device is allowed. Exceptions are files that git only reads, which people link to files of their
-  own; a HEAD that names a branch; and symlinks to the same directory in another directory of git in the same project, as
+  own; a HEAD that names a branch; and symlinks to the same directory in another repository of the same project, as
   `git-new-workdir`, git-annex and the `repo` tool make them. Those are searched like a part of this one.
 - An index is as git writes it: no other names, no trees but those of its entries. It is read if it has changed since
   somebody looked.
