@@ -159,3 +159,28 @@ def test_what_git_writes_is_no_forgery(box: Box, account: Account, repository: P
         made = account.run("sh", "-ec", f"{export}; {line}", cwd=repository)
         assert made.returncode == 0, (line, made.stderr)
         assert box.inside("true").returncode == 0, line
+
+
+REPLACE = """
+import os, subprocess, sys, zlib
+name = subprocess.check_output(("git", "rev-parse", "side:.envrc"), text=True).strip()
+path = f".git/objects/{name[:2]}/{name[2:]}"
+os.unlink(path)
+text = b"echo ran"
+open(path, "wb").write(zlib.compress(b"blob %d\\0" % len(text) + text))
+"""
+
+
+def test_object_that_was_replaced_is_taken_away(box: Box, account: Account, repository: Path) -> None:
+    """Git on the host would check it out under the name of a commit that the user knows."""
+    git(account, repository, "checkout", "-q", "-b", "side")
+    account.write(repository / ".envrc", "export A=1\n")
+    git(account, repository, "add", ".envrc")
+    git(account, repository, "commit", "-q", "-m", "mine")
+    git(account, repository, "checkout", "-q", "-")
+    heard = said(box.inside("python3", "-c", REPLACE))
+    assert "its content is not what its name says" in heard
+    account.run("git", "checkout", "-q", "side", cwd=repository)
+    assert not (repository / ".envrc").exists()
+    script = "seq 99 > new; git add new; git -c user.name=x -c user.email=x commit -q -m x"
+    assert "objects" not in said(box.inside("sh", "-c", script))
