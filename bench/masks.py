@@ -60,7 +60,8 @@ def sed(path: Path, content: str) -> None:
 
 def vim(path: Path, content: str) -> None:
     substitute = f"1s/.*/{content.splitlines()[0]}/"
-    words = ["vim", "-es", "-u", "NONE", "-i", "NONE", "-c", "set backupcopy=no", "-c", substitute, "-c", "wq", path]
+    commands = ("-c", "set backupcopy=no", "-c", substitute, "-c", "wq")
+    words = ["vim", "-N", "-es", "-u", "NONE", "-i", "NONE", *commands, path]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
 
 

@@ -63,14 +63,10 @@ def serve(request: Request) -> int:
         from claudebox.overlay.kept import show_report
 
         return show_report(request)
-    if mode == "auth_log":
-        from claudebox.features.broker.log import show_auth_log
+    if mode in ("auth_log", "network_log"):
+        from claudebox.commands import logs
 
-        return show_auth_log(request)
-    if mode == "network_log":
-        from claudebox.features.allowlist.diagnosis import show_network_log
-
-        return show_network_log(request)
+        return logs.show_auth_log(request) if mode == "auth_log" else logs.show_network_log(request)
     if mode == "setup":
         from claudebox.commands.setup import set_up
 
@@ -83,6 +79,10 @@ def serve(request: Request) -> int:
         from claudebox.commands.demo import run_demo
 
         return run_demo(request)
+    if mode == "help":
+        from claudebox.commands.help import show_help
+
+        return show_help(request)
     from claudebox.commands import show
 
     showing = {
@@ -90,7 +90,6 @@ def serve(request: Request) -> int:
         "dry_run": show.show_dry_run,
         "explain": show.show_explanation,
         PROFILES: show.show_profiles,
-        "help": show.show_help,
     }
     return showing[mode](request)
 

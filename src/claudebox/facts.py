@@ -85,7 +85,8 @@ class Secrets(Record):
     closed: tuple[tuple[str, str], ...] = ()  # directories that are hidden as a whole, and why
     preparations: tuple[Preparation, ...] = ()
     ignored: bytes = b""  # a list for git in the box, which must not commit a decoy
-    lines: frozenset[bytes] = frozenset()  # of files that could be masked, and are shown because git has them
+    shown: tuple[str, ...] = ()  # files that could be masked, and are as they are because git has them
+    also: tuple[tuple[str, str], ...] = ()  # files and directories, each with another name by which it counts
 
 
 class Facts(Record):
@@ -107,6 +108,7 @@ class Facts(Record):
     trusted: TrustedSource
     users: UsersSettings  # the user's own settings of Claude
     entries: tuple[Entry, ...]  # files of the project whose names are of interest
+    directories: tuple[str, ...]  # of the project, as far as they were searched, nearest to its root first
     secrets: Secrets | None  # those of them that hold secrets; None: none of them can
     answered: tuple[str, ...] = ()  # what this launch has asked already, and does not ask again
 

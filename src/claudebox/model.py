@@ -11,7 +11,6 @@ from claudebox.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from mmap import mmap
     from typing import Literal, TypeVar
 
     from claudebox.features import Feature
@@ -163,29 +162,6 @@ class Network(Record):
     def is_hosts(self) -> bool:
         """Whether the box shares the host's network."""
         return self.tier == "full"
-
-
-class Allowed(Record):
-    """A host that a box on tier `allowlist` reaches, and the ports of it."""
-
-    host: str  # a name, `*.` and the name above those that are meant, or an address
-    ports: tuple[int, ...]  # none: every port
-    origin: Origin
-    group: str = ""  # the group that it belongs to, if somebody asked for that
-    reason: str = ""  # why it is in the group
-
-
-class Allowlist(Record):
-    """How a box on tier `allowlist` is connected: nft leads what it opens to a process outside that has the list."""
-
-    allowed: tuple[Allowed, ...]
-    nft: str
-    near: tuple[str, ...]  # the addresses of this host and of its links
-    journal: str
-    notifier: str = ""  # the program that asks on the desktop; "" if nobody is asked
-    channel: int = -1  # of a launch: the socket that leads to that process
-    listeners: tuple[int, ...] = ()  # of a launch: the ports of this host that are published
-    refused: mmap | None = None  # of a launch: memory in which that process says what it refused
 
 
 class Finding(Record):

@@ -55,7 +55,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     # What the project's own file hides, which an agent may have written, is looked at all the same.
     hides = [hide for hide in settings[HIDES] if not hide.origin.is_projects]
     hidden = frozenset(absolute(hide.text, host.cwd, host.person.home) for hide in hides)
-    entries = walk_project(tree, host.cwd, IN_PROJECT, loose, hidden)
+    directories: list[str] = []
+    entries = walk_project(tree, host.cwd, IN_PROJECT, loose, hidden, directories)
     _check_size(host.cwd, entries)
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
@@ -78,6 +79,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
         trusted=trusted,
         users=users,
         entries=entries,
+        directories=tuple(directories),
         secrets=find_secrets(host, settings, repository, state, entries, loose),
         answered=answered,
     )

@@ -1,7 +1,5 @@
 """An index that git did not write: `git restore .` would write wherever its names lead, and commits have its trees."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

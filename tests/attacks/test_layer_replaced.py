@@ -1,7 +1,5 @@
 """Something takes a layer away, or puts another in its place, before bwrap binds the project: nothing starts."""
 
-from __future__ import annotations
-
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 

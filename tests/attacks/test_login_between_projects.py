@@ -1,7 +1,5 @@
 """Agents of two projects, which shall not know of each other, try to meet where both can write: at Claude's login."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time
@@ -9,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.login.keep_in_step import SOONER_AT_MOST
+from claudebox.servers.login import SOONER_AT_MOST
 from conftest import CLAUDEBOX, Account, Box
 from patience import PATIENCE, comes_true
 

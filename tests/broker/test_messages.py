@@ -1,7 +1,5 @@
 """The broker's parser: what is clear passes whole, in whatever pieces it comes; what is not, is refused."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 
@@ -58,6 +56,7 @@ def test_request() -> None:
         "/v1/messages",
         (("host", "localhost"), ("x-app", "cli"), ("content-length", "5")),
         Framing(5),
+        keeps_open=True,
     )
     assert (body, rest) == (b"hello", b"POST")
 

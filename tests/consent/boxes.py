@@ -1,13 +1,11 @@
 """Boxes that were agreed to, and others."""
 
-from __future__ import annotations
-
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from claudebox.consent import FORM, Agreement, News, agreement, find_news, read_agreements, write_agreements
-from claudebox.features.login.decide import grants as grants_of_login
-from claudebox.features.network.decide import grants as grants_of_network
+from claudebox.features.login import grants as grants_of_login
+from claudebox.features.network import grants as grants_of_network
 from claudebox.model import (
     BY_DEFAULT,
     FROM_HOST,

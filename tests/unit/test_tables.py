@@ -1,16 +1,14 @@
 """What the tables promise. Other tests take their rows, so that they do not miss one that is taken out."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest
 
 from claudebox.features.broker.decide import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
-from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES
-from claudebox.features.kernel.decide import KERNEL_HIDDEN, KERNEL_READ_ONLY
-from claudebox.features.secrets.table import IN_SKIPPED, WORDS
+from claudebox.features.environment import LOADER_NAMES, LOADER_PREFIXES
+from claudebox.features.kernel import KERNEL_HIDDEN, KERNEL_READ_ONLY
+from claudebox.features.secrets.table import IN_GIT, IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
 from claudebox.host.secrets import (
     PASS_WORDS,
@@ -21,10 +19,7 @@ from claudebox.host.secrets import (
 )
 from claudebox.host.variables import KINDS, LEADING, ROUTE_OF, STAYS
 from claudebox.overlay.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from golden import Golden
+from golden import Golden
 
 WIDTH = 118
 TABLES: dict[str, tuple[str, ...]] = {
@@ -32,7 +27,11 @@ TABLES: dict[str, tuple[str, ...]] = {
     "held in the project": tuple(name for _, _, *lines in ROWS for line in lines for name in line.split()),
     "directories of agents and forges": (*AGENTS, *FORGES),
     "begin with a dot, and are harmless": (*HARMLESS, *HARMLESS_ENDS, *HARMLESS_BEGINNINGS),
-    "masked in the project": (*(name for _, _, names in SECRETS for name in names.split()), *IN_SKIPPED, *WORDS),
+    "masked in the project": (
+        *(name for _, _, names in SECRETS for name in names.split()),
+        *(f".git/{name}" for name in IN_GIT),
+        *(*IN_SKIPPED, *WORDS),
+    ),
     "parts of /proc that root does not have": (*KERNEL_READ_ONLY, *KERNEL_HIDDEN),
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
     "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS),

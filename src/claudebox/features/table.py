@@ -6,11 +6,10 @@ The mounts are in the same order: at the same path, a later one wins over an ear
 from __future__ import annotations
 
 from claudebox.features import Feature
-from claudebox.features.agents import Agents
 from claudebox.features.allowlist import ALLOWLIST
 from claudebox.features.broker import BROKER
 from claudebox.features.caches import CACHES, Warnings
-from claudebox.features.claude import CLAUDE_CODE, Options, ProjectSettings
+from claudebox.features.claude import CLAUDE_CODE, Agents, Options, ProjectSettings
 from claudebox.features.environment import Environment, Routes
 from claudebox.features.git import GIT, Hooks, Shim
 from claudebox.features.guard import Guarding, Report

@@ -156,24 +156,30 @@ class _Sieve:
 
 
 def walk_project(
-    tree: Tree, project: str, wanted: NameFilter, loose: Loose | None = None, hidden: frozenset[str] = frozenset()
+    tree: Tree,
+    project: str,
+    wanted: NameFilter,
+    loose: Loose | None = None,
+    hidden: frozenset[str] = frozenset(),
+    entered: list[str] | None = None,
 ) -> tuple[Entry, ...]:
     """Everything of interest, nearest to the project's root first, and the directories that could not be searched.
 
-    `loose` collects the files that git does not track. Hidden directories are not entered. A directory that a symlink
-    leads to is entered even if it lies in a skipped one.
+    `loose` collects the files that git does not track, and `entered` the directories that were searched. Hidden ones
+    are not entered. A directory that a symlink leads to is entered even if it lies in a skipped one.
     """
     sieve = _Sieve(wanted)
     found: list[Entry] = []
-    level, seen = [project], 0
+    level = [project]
+    entered = [] if entered is None else entered
     whole: set[str] = set()  # directories of which every file is of interest
     linked: set[str] = set()
     for _ in range(DEEPEST):
         below: list[str] = []
         for directory in level:
-            seen += 1
-            if seen > MOST_DIRECTORIES:
+            if len(entered) == MOST_DIRECTORIES:
                 return (*found, Entry(directory, BEYOND))
+            entered.append(directory)
             try:
                 scan = os.scandir(tree.root + directory)
             except OSError:

@@ -1,4 +1,4 @@
-"""Tells what a box has written in its home that is gone with it: a worktree beside the project, notes, a new ~/.zshrc.
+"""Reports files that a box wrote in its home and that are lost: a worktree beside the project, notes, a new ~/.zshrc.
 
 A hidden directory of the home (~/.cache, ~/.config …) is the tools' own and does not count, nor do ~/go/pkg and
 histories. A descriptor of the home, a file system in memory, keeps it alive until somebody has looked. What is in there
@@ -28,7 +28,7 @@ HISTORIES = ("history", "hst", "hsts", "info")  # as ~/.bash_history, ~/.lesshst
 
 
 def watch_home(launch: Launch, root: str) -> Deed:
-    """Take hold of the home: the mounts are made, and no program has started yet. The exit status stays as it is."""
+    """Open the home before a program starts. Returns the report for the end, which never changes the exit status."""
     plan = launch.plan
     home = hold_home(plan.person.home, root)
 

@@ -112,7 +112,7 @@ def identity(descriptor: int) -> Identity:
 
 
 def open_without_symlinks(path: str, below: str = "/") -> int:
-    """A descriptor that names the file but cannot read it. A symlink on the way is an error, as if it were a file."""
+    """A descriptor (O_PATH) of a file, which may be a symlink. One on the way to it is an error."""
     here = os.open(below, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     for part in path[1:].split("/"):
         try:
@@ -147,7 +147,7 @@ class Gate:
             pass  # it has ended already
 
     def open(self, builder: int, look: Callable[[str], None]) -> None:
-        """Wait until bwrap has made the mounts, check them, have others `look` at the box's root, and let it go on."""
+        """Wait until bwrap has made the mounts, check them, have features `look` at the root, and let bwrap go on."""
         try:
             # What bwrap has now is not a whole filter yet: if this process ends here, bwrap fails.
             os.write(self.ours, self.content[SLOTS : SLOTS + 1])

@@ -99,7 +99,7 @@ Result = tuple[C, socket.socket | Exception]
 
 
 class Diallers(Generic[C]):
-    """Threads that connect: to a server, or with the reason why not. `bell` is readable when there are results."""
+    """Threads that connect. A result is the socket, or why there is none; `bell` is readable when there are some."""
 
     def __init__(self, dial: Callable[[C], socket.socket]) -> None:
         self._dial = dial
@@ -130,13 +130,13 @@ class Diallers(Generic[C]):
         self.threads += 1
 
     def forget(self, connection: C) -> None:
-        """Drop a connection that has ended while it waited: a box could have any number of them remembered."""
+        """Drop a connection that ended while it waited, so that a box cannot pile them up."""
         waiting = self.waiting.get(connection.name)
         if waiting and connection in waiting:
             waiting.remove(connection)
 
     def take(self) -> list[Result[C]]:
-        """What has come of the connections so far."""
+        """The results so far."""
         os.eventfd_read(self.bell)
         taken = []
         while not self.results.empty():
@@ -234,7 +234,7 @@ class Carrier(Generic[C]):
                 client.close()  # it has given up already, or the kernel no longer knows where it wanted to go
 
     def _set_full(self, is_full: bool) -> None:
-        """When there are too many connections, those that come are left to the kernel until some have ended."""
+        """When there are too many connections, stop accepting: the kernel queues the others until some have ended."""
         self.is_full = is_full
         for descriptor in self.listeners:
             self.watch(descriptor, 0 if is_full else select.EPOLLIN)
@@ -267,7 +267,7 @@ class Carrier(Generic[C]):
     # Connections that are there
 
     def serve(self, connection: C, end: socket.socket, event: int) -> None:
-        """Do what an event of one end asks for."""
+        """Handle an event of one end."""
         try:
             if event & select.EPOLLERR:
                 self.close(connection, reset=True)
@@ -277,7 +277,7 @@ class Carrier(Generic[C]):
                 near, far = connection.flows if end is connection.client else connection.flows[::-1]
                 self._carry(connection, near, far, event)
         except BlockingIOError:
-            pass  # an event of a connection that had this number before, earlier in the same batch
+            pass  # a stale event, of a connection that had this descriptor before
         except OSError:
             self.close(connection, reset=True)
 
@@ -294,7 +294,7 @@ class Carrier(Generic[C]):
             self.move(connection, near)
             if connection.flows is None:
                 return  # it was refused for what it said
-        # What is left over was looked at. An event of a connection that had this number before must move nothing else.
+        # Only what was checked before is left over. A stale event, of an earlier connection, must move nothing else.
         if event & select.EPOLLOUT and far.rest and not far.is_ended:
             far.move(self.buffer)
         if near.is_ended and far.is_ended:
@@ -305,7 +305,7 @@ class Carrier(Generic[C]):
     def move(self, connection: C, flow: Flow) -> None:  # noqa: ARG002  (for those who look at what is carried)
         flow.move(self.buffer)
 
-    # What the kernel is asked to tell
+    # What epoll waits for
 
     def _watch_flows(self, connection: C) -> None:
         """Wait until a source can be read, or a target can take what is left."""
@@ -315,7 +315,7 @@ class Carrier(Generic[C]):
                 self.watch(flow.source.fileno(), reading | (select.EPOLLOUT if other.rest else 0))
 
     def watch(self, descriptor: int, mask: int) -> None:
-        """Wait for these events. Where there are none to wait for, the kernel would still tell of an end, and again."""
+        """Wait for these events. An empty mask takes the descriptor out: epoll would report a hang-up forever."""
         known = self.masks.pop(descriptor, 0)
         if mask and not known:
             self.poll.register(descriptor, mask)

@@ -1,7 +1,7 @@
 """Claude's login as it lies in a file: what is in it, how it is read and replaced, and the locks around it.
 
-Two features use it: `login` keeps the host's file and the boxes' copy in step, `broker` renews the host's. Claude Code
-works on the same files at the same time, on the host and in the boxes, so both do as it does.
+One process beside a box copies it between the host and the boxes, another one, the broker, renews the host's. Claude
+Code works on the same files at the same time, on the host and in the boxes, so both do as it does.
 
 The file is a JSON object. One member is the login, the others are not our business.
 
@@ -45,7 +45,7 @@ PAUSE_SECONDS = 0.02
 
 
 def read(path: str) -> dict[str, Any] | None:
-    """A JSON object. Anything else that a box may have put there is nothing."""
+    """Read a JSON object; None for anything else that a box may have put there."""
     content = Tree().read_plain(path, LARGEST_FILE + 1) or b""
     return parse(content) if len(content) <= LARGEST_FILE else None
 
@@ -69,7 +69,7 @@ def replace(path: str, credentials: dict[str, Any]) -> None:
 
 
 class Tokens(Record):
-    """A login as it is used."""
+    """The tokens of a login."""
 
     access: str
     refresh: str
@@ -80,7 +80,7 @@ class Tokens(Record):
 
 
 def parse(content: bytes) -> dict[str, Any] | None:
-    """The object, or None if it is none or cannot be written again as JSON that others understand."""
+    """Parse an object; None if it is not one, or cannot be written again as JSON that others understand."""
     try:
         value = json.loads(content, parse_constant=_refuse)
         dump(value)
@@ -98,7 +98,7 @@ def dump(credentials: dict[str, Any]) -> bytes:
 
 
 def login_in(credentials: dict[str, Any] | None) -> dict[str, Any]:
-    """What there is of a login; nothing if there is none."""
+    """The login; empty if there is none."""
     login = (credentials or {}).get(KEY)
     return login if isinstance(login, dict) else {}
 
@@ -131,7 +131,7 @@ def with_tokens(credentials: dict[str, Any] | None, tokens: Tokens) -> dict[str,
 
 
 def expiry_ms(login: dict[str, Any]) -> float:
-    """0 if it does not say when it ends."""
+    """Expiry in milliseconds; 0 if missing."""
     value = login.get("expiresAt")
     try:
         return float(value) if isinstance(value, int | float) else 0.0
@@ -140,18 +140,18 @@ def expiry_ms(login: dict[str, Any]) -> float:
 
 
 def fingerprint(login: dict[str, Any]) -> str:
-    """Tells one login from another without telling any; "" if there is none."""
+    """Hash of the tokens; "" if there are none."""
     tokens = [login.get("accessToken"), login.get("refreshToken")]
     return sha256(json.dumps(tokens).encode()) if any(tokens) else ""
 
 
 def known_fields(login: dict[str, Any]) -> dict[str, Any]:
-    """What a login consists of, and nothing else that a box may have put there: it goes into a file of the host."""
+    """Only the fields of a login, not what else a box may have put there: it goes into a file of the host."""
     return {name: login[name] for name, is_sound in FIELDS.items() if name in login and is_sound(login[name])}
 
 
 def is_whole(login: dict[str, Any]) -> bool:
-    """Whether it has all that makes a login: a part of one must not be mixed with a part of another."""
+    """Whether it is complete: parts of two logins must not be mixed."""
     return known_fields(login).keys() >= {"accessToken", "refreshToken", "expiresAt"}
 
 
@@ -174,7 +174,7 @@ def _is_word(value: object) -> bool:
 
 
 def _is_moment(value: object) -> bool:
-    """In milliseconds. What is no number is not between two."""
+    """In milliseconds. NaN is not between two numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LATEST
 
 
@@ -264,7 +264,7 @@ def _release(held: list[str]) -> None:
 
 
 def _keep_fresh(held: list[str], done: threading.Event) -> None:
-    """Whoever sees an old lock believes that a dead process has left it."""
+    """An old lock would pass for one that a dead process has left."""
     while not done.wait(HEARTBEAT_SECONDS):
         for path in tuple(held):
             with suppress(OSError):
@@ -272,12 +272,12 @@ def _keep_fresh(held: list[str], done: threading.Event) -> None:
 
 
 def refresh_locks(directory: str) -> AbstractContextManager[None]:
-    """Hold those that are held while a login is renewed, in Claude's order."""
+    """The locks for renewing a login, in Claude's order."""
     new, old = f"{directory}/{REFRESH}", f"{os.path.realpath(directory)}{OLD_SUFFIX}"
     return locked((new, REFRESH_STALE_SECONDS), (old, REFRESH_STALE_SECONDS), stays_fresh=True)
 
 
 def storage_lock(directory: str, patience_seconds: float, *, stays_fresh: bool = False) -> AbstractContextManager[None]:
-    """Hold the one that is held while the file is changed."""
+    """The lock for changing the file."""
     lock = (f"{directory}/{STORAGE}", STORAGE_STALE_SECONDS)
     return locked(lock, patience_seconds=patience_seconds, stays_fresh=stays_fresh)

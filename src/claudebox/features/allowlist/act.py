@@ -17,8 +17,8 @@ import socket
 import struct
 
 from claudebox.errors import Problem
-from claudebox.features.allowlist.rules import BOX
-from claudebox.model import Allowlist, Launch
+from claudebox.features.allowlist.rules import BOX, Allowlist
+from claudebox.model import Launch
 from claudebox.process.companion import (
     Companion,
     filter_problem,
@@ -28,10 +28,13 @@ from claudebox.process.companion import (
     watch_own_end,
 )
 from claudebox.process.isolation import advice, enter_network_namespace
+from claudebox.record import Record
 from claudebox.servers.allowlist import DNS_PORT, END, LIFE, MEMORY, SOCKET, HostList
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mmap import mmap
+
     from claudebox.model import Deed
 
 # From linux/netlink.h, rtnetlink.h and if_addr.h.
@@ -52,16 +55,24 @@ FREE_BIND = 78  # IPV6_FREEBIND: IPv6 believes in local addresses, but not in lo
 KERNEL_SETTINGS = (("ipv6/conf/default/accept_dad", "0"), ("ipv4/ping_group_range", "1 0"))
 
 
+class Outside(Record):
+    """Of this launch: the process that knows the list."""
+
+    channel: int  # the socket that leads to it
+    refused: mmap  # memory in which it says what it refused
+    listeners: tuple[int, ...]  # the ports of this host that are published
+
+
 def beside(launch: Launch) -> Companion:
-    """Start the process outside. The launch gets what `inside` and `after` need: the socket that leads to it, the ports
-    of this host that were opened, and the memory in which it says what it refused."""
+    """Start the process outside."""
     from mmap import mmap
 
     end = watch_own_end("for --network allowlist", "--network inet, or --network none")
+    allowlist = launch.get(Allowlist)
     listeners = tuple(map(open_port, launch.plan.network.published))
     host_ports = {port.host for port in launch.plan.network.host_ports}
     ours, theirs = (one.detach() for one in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
-    allowlist = launch.get(Allowlist).replace(refused=mmap(-1, MEMORY))
+    refused = mmap(-1, MEMORY)
 
     def serve(report: int) -> None:
         from claudebox.servers.allowlist.notes import Asker, Notes
@@ -69,11 +80,11 @@ def beside(launch: Launch) -> Companion:
 
         hosts = HostList(allowlist.allowed)
         asker = Asker(allowlist.notifier, hosts) if allowlist.notifier else None
-        notes = Notes(allowlist.journal, allowlist.refused, asker)
+        notes = Notes(allowlist.journal, refused, asker)
         run(Relay(hosts, notes, allowlist.near, host_ports), theirs, end, report)
 
     life = start_beside(serve, (theirs, end))
-    launch.keep(allowlist.replace(channel=ours, listeners=listeners))
+    launch.keep(Outside(ours, refused, listeners))
     return Companion(life, ended)
 
 
@@ -83,10 +94,10 @@ def ended() -> Problem:
 
 def inside(launch: Launch, life: int, others_end: int) -> None:
     """Make the box's network, and hand its sockets over: with them goes the end of the pipe that the box lives by."""
-    allowlist, network = launch.get(Allowlist), launch.plan.network
+    outside, network = launch.get(Outside), launch.plan.network
     os.close(life)
-    made = make_network(allowlist.nft, tuple(port.host for port in network.host_ports))
-    channel = socket.socket(fileno=allowlist.channel)
+    made = make_network(launch.get(Allowlist).nft, tuple(port.host for port in network.host_ports))
+    channel = socket.socket(fileno=outside.channel)
     try:
         for own in made:
             socket.send_fds(channel, [SOCKET], [own.fileno()])
@@ -99,15 +110,15 @@ def inside(launch: Launch, life: int, others_end: int) -> None:
         from claudebox.servers import start_carrier
 
         boxes = [port.box for port in network.published]
-        start_carrier(list(zip(allowlist.listeners, boxes, strict=True)))
+        start_carrier(list(zip(outside.listeners, boxes, strict=True)))
 
 
 def after(launch: Launch) -> Deed:
-    """Return what says, when the box has ended, which hosts were refused. With `--quiet` only the journal has them."""
-    allowlist = launch.get(Allowlist)
+    """Say which hosts were refused when the box has ended. With `--quiet` only the journal has them."""
+    outside = launch.get(Outside)
 
     def report(_: bool) -> None:
-        text = bytes(allowlist.refused or b"").partition(END)[0].decode(errors="replace")
+        text = bytes(outside.refused).partition(END)[0].decode(errors="replace")
         if text and not launch.is_quiet:
             from claudebox.output.terminal import say
 
@@ -161,7 +172,7 @@ def _attribute(kind: int, data: bytes) -> bytes:
 
 
 def _ask(kernel: socket.socket, kind: int, flags: int, body: bytes) -> None:
-    """Send a request, and wait for its answer. Raises what the kernel has against it."""
+    """Send a request and wait for its answer. Raises the kernel's error."""
     flags |= REQUEST | ACKNOWLEDGE | (ONLY_NEW if flags & CREATE else 0)
     kernel.send(HEADER.pack(HEADER.size + len(body), kind, flags, 1, 0) + body)
     (code,) = struct.unpack_from("=i", kernel.recv(4096), HEADER.size)
@@ -170,7 +181,7 @@ def _ask(kernel: socket.socket, kind: int, flags: int, body: bytes) -> None:
 
 
 def _make_sockets(host_ports: tuple[int, ...], has_ipv6: bool) -> tuple[int, list[socket.socket]]:
-    """The port of the listener to which everything is led, and all sockets."""
+    """The port of the listener that gets every connection, and all sockets."""
     made = [_listener("127.0.0.1", number) for number in host_ports]
     port = 0
     for family, everywhere, loopback in FAMILIES[: 1 + has_ipv6]:
@@ -197,7 +208,7 @@ def _datagrams(family: int, address: str) -> socket.socket:
 
 
 def ruleset(port: int | str) -> str:
-    """Rules that lead every TCP connection to this port of the box, and refuse what nobody would answer."""
+    """Rules that redirect every TCP connection to this port of the box, and reject what nobody would answer."""
     return f"""\
 table inet claudebox {{
 	chain connections {{

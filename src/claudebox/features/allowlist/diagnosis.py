@@ -1,40 +1,39 @@
-"""`--explain`, `--check` and `--network-log` about tier `allowlist`.
+"""`--explain` and `--check` about tier `allowlist`.
 
-They tell whether a box reaches a host, for which nothing is looked up or sent; whether there can be such a network, for
-which one is made; and what boxes have reached.
+They tell whether a box reaches a host, for which nothing is looked up or sent; and whether there can be such a network,
+for which one is made.
 """
 
 from __future__ import annotations
 
 import socket
-from collections import Counter
 
 from claudebox.errors import Problem
 from claudebox.features.allowlist.act import make_network
-from claudebox.features.allowlist.rules import GROUPS, as_option
-from claudebox.host import Host, read_host
+from claudebox.features.allowlist.rules import Allowlist, as_option
+from claudebox.host import Host
 from claudebox.host.programs import choose_uplink
-from claudebox.model import Allowed, Allowlist, Plan
-from claudebox.output.as_json import dump
+from claudebox.model import Plan
 from claudebox.output.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
-from claudebox.output.terminal import show
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
-from claudebox.servers.allowlist import DNS_PORT, HostList, can_be_listed, is_address, private_range, with_port
+from claudebox.servers.allowlist import (
+    DNS_PORT,
+    Allowed,
+    HostList,
+    can_be_listed,
+    is_address,
+    private_range,
+    with_port,
+)
 from claudebox.servers.allowlist.relay import original_destination
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH
-from claudebox.settings.words import Request
-from claudebox.state.journal import read_journal
-from claudebox.state.reach import own_instance, reach_of
-from claudebox.text import bytes_text, escape
+from claudebox.state.reach import reach_of
 
 NAME = "network allowlist"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
 ADDRESSES = (("198.51.100.1", 443), ("2001:db8::1", 9))
 PATIENCE_SECONDS = 3
-NOTHING = "No box of this project has been started with --network allowlist.\n"
-WIDTHS = (14, 7, 6, 8)  # columns of --network-log for the time, the verdict, and the bytes each way
-VERDICTS = ("allowed", "refused", "failed")
 PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
 
 
@@ -126,62 +125,3 @@ def _arrives(listener: socket.socket, address: str, port: int) -> bool:
     except OSError:
         return False
     return (socket.inet_ntop(listener.family, packed), seen) == (address, port)
-
-
-# What boxes have reached
-
-
-def show_network_log(request: Request) -> int:
-    """What the boxes of this project reached by name, what was refused, and what would allow it."""
-    entries = read_journal(own_instance(read_host()).network_journal)
-    if request.suggest:
-        show(suggestion(entries))
-    else:
-        show(dump({"network_log": entries}) if request.json else log_text(entries))
-    return 0
-
-
-def log_text(entries: list[dict[str, object]]) -> str:
-    if not entries:
-        return NOTHING
-    head = _row(("time (UTC)", "", "sent", "received", "host"))
-    return "\n".join([head, *map(_line, entries)]) + "\n"
-
-
-def _line(entry: dict[str, object]) -> str:
-    time, verdict = str(entry.get("time", ""))[5:19].replace("T", " "), str(entry.get("verdict", ""))
-    port = f":{entry['port']}" if entry.get("port") else ""
-    why = f" ({entry['why']})" if entry.get("why") and verdict != "refused" else ""
-    sizes = (entry.get(name) for name in ("sent", "received"))
-    amounts = (bytes_text(size) if isinstance(size, int) else "" for size in sizes)
-    return _row((time, verdict, *amounts, f"{entry.get('name', '')}{port}{why}".strip()))
-
-
-def _row(cells: tuple[str, ...]) -> str:
-    """The cells in columns. The last one is as long as it is: a host is copied as a whole."""
-    *short, last = map(escape, cells)
-    return "  ".join([*(cell.rjust(width) for cell, width in zip(short, WIDTHS, strict=True)), last])
-
-
-def suggestion(entries: list[dict[str, object]]) -> str:
-    """Settings that allow what boxes reached, and what they were refused, to be looked at before they are used."""
-    uses = Counter((_wish(entry), str(entry.get("verdict", ""))) for entry in entries)
-    wishes = sorted({wish for wish, verdict in uses if wish and verdict in VERDICTS})
-    if not wishes:
-        return NOTHING
-    width = max(map(len, wishes)) + 4
-    rows = []
-    for wish in wishes:
-        why = [f"{verdict} {uses[wish, verdict]}" for verdict in VERDICTS if uses[wish, verdict]]
-        why += [f"in @{group}" for group, hosts in GROUPS.items() if any(host == wish for host, _ in hosts)]
-        rows.append("  " + f'"{wish}",'.ljust(width) + f"# {', '.join(why)}")
-    return "\n".join([f'network = "{ALLOWLIST}"', "allow = [", *rows, "]"]) + "\n"
-
-
-def _wish(entry: dict[str, object]) -> str:
-    """What `allow` would have to say, or "" if nothing would help: an address is not on the internet, for instance."""
-    name, port = str(entry.get("name", "")), entry.get("port")
-    try:
-        return as_option(name, port if isinstance(port, int) else 0) if can_be_listed(name) else ""
-    except ValueError:
-        return ""  # somebody has written into the journal

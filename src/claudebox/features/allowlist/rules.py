@@ -7,12 +7,14 @@ from claudebox.facts import Contribution, Facts
 from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK
 from claudebox.host.programs import choose_uplink
 from claudebox.host.variables import BASE_URL, is_loopback, read_address
-from claudebox.model import FILE, Allowed, Allowlist, Finding, Grant, Mount, Origin, Plan, Preparation, Step
+from claudebox.model import FILE, Finding, Grant, Mount, Origin, Plan, Preparation, Step
 from claudebox.output.section import Section
+from claudebox.record import Record
 from claudebox.servers.allowlist import (
     BELOW,
     DNS_PORT,
     WEB,
+    Allowed,
     HostList,
     is_address,
     is_name,
@@ -114,6 +116,16 @@ GROUPS = {group: [(host, why) for one, host, why in _ROWS if one == group] for g
 FORGES = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "git.sr.ht")
 
 
+class Allowlist(Record):
+    """How a box on tier `allowlist` is connected: nft leads what it opens to a process outside that has the list."""
+
+    allowed: tuple[Allowed, ...]
+    nft: str
+    near: tuple[str, ...]  # the addresses of this host and of its links
+    journal: str
+    notifier: str  # the program that asks on the desktop; "" if nobody is asked
+
+
 def usual_ports(host: str) -> tuple[int, ...]:
     """What a host means if no port is named."""
     return (SSH, *WEB) if host in FORGES else WEB
@@ -202,12 +214,12 @@ def host_text(row: Allowed) -> str:
 
 
 def as_option(host: str, port: int) -> str:
-    """What `--allow` has to say for this port; 0 if only the name was looked up."""
+    """The value of `--allow` for this port; 0 if only the name was looked up."""
     return with_port(host, port) if port and port not in usual_ports(host) else host
 
 
 def as_text(row: Allowed) -> str:
-    """The row as somebody would write it who wants no group."""
+    """The row as an option, without its group."""
     if row.ports == usual_ports(row.host):
         return row.host
     return with_port(row.host, row.ports[0] if row.ports else EVERY_PORT)
@@ -293,27 +305,22 @@ the task needs a host, name it and ask the user for `--allow HOST` or `--allow H
 """
 
 
-def show(plan: Plan) -> tuple[Section, ...]:
+def section(plan: Plan) -> Section:
+    from claudebox.features.allowlist.act import ruleset
     from claudebox.output.section import NETWORK, Row, Section, by_label, fields
 
     allowlist = plan.get(Allowlist)
-    if allowlist is None:
-        return (Section(key="network", value={"allowed": []}),)
-    from claudebox.features.allowlist.act import ruleset
-
-    allowed = allowlist.allowed
+    allowed = allowlist.allowed if allowlist is not None else ()
     by_ports = by_label((", ".join(map(str, row.ports)), (f"`{row.host}`",)) for row in allowed)
     lines = [f"- {', '.join(hosts)}: {f'port {ports}' if ports else 'every port'}" for ports, hosts in by_ports]
     rules = "\n".join(f"  {line}" for line in ruleset("PORT").expandtabs(4).splitlines())
     listed = "\n".join(f"  {as_text(row)}" for row in allowed) or "  (nothing)"
-    return (
-        Section(
-            title=NETWORK,
-            lines=by_label((grant.label, grant.words) for grant in map(_grant, allowed)),
-            rows=(Row("hosts", tuple(map(host_text, allowed))),),
-            key="network",
-            value={"allowed": [fields(row, "host", "ports", "group", "reason", "rule") for row in allowed]},
-            told=((NETWORK, TOLD.format("\n".join(lines or ["- none"]) + "\n")),),
-            comment=NOT_PASTED.format(rules, listed),
-        ),
+    return Section(
+        title=NETWORK,
+        lines=by_label((grant.label, grant.words) for grant in map(_grant, allowed)),
+        rows=(Row("hosts", tuple(map(host_text, allowed))),),
+        key="network",
+        value={"allowed": [fields(row, "host", "ports", "group", "reason", "rule") for row in allowed]},
+        told=((NETWORK, TOLD.format("\n".join(lines or ["- none"]) + "\n")),),
+        comment=NOT_PASTED.format(rules, listed),
     )

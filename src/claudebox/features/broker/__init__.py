@@ -28,7 +28,7 @@ class BrokerFeature(Feature):
     settings = (AUTH_LIMITS,)
 
     def applies(self, facts: Facts) -> bool:
-        return facts.install is not None and facts.settings[AUTH].text == CHOSEN
+        return facts.settings[AUTH].text == CHOSEN
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         from claudebox.features.broker import decide

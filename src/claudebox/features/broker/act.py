@@ -49,7 +49,7 @@ def beside(launch: Launch) -> Companion:
 
 
 def made(launch: Launch, root: str) -> Deed:
-    """Have the broker listen in the network that the box has of its own, before a program starts there."""
+    """Make the broker's listener in the box's own network, before a program starts there."""
     port = launch.get(Broker).port
     if port:
         child = os.fork()

@@ -74,7 +74,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 
 
 def plan_broker(facts: Facts) -> Broker:
-    """Find the credential, and the way to who gets it. Raises a Problem if there is none that can be used."""
+    """Find the credential and the server that gets it. Raises a Problem if there is none that can be used."""
     environ, kept = facts.host.environ, facts.claude.all_projects
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
@@ -130,7 +130,7 @@ def _find_port(settings: Settings) -> int:
 
 
 def address_of(port: int) -> str:
-    """What Claude is told. No name: `localhost` may also mean ::1, where another box of this host can listen."""
+    """The address for Claude. It has no name: `localhost` may be ::1, where another box of this host can listen."""
     return f"http://127.0.0.1:{port}"
 
 

@@ -44,9 +44,9 @@ class Caches(Feature):
         return said.text != NONE and is_wanted
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.caches import decide
+        from claudebox.features.caches import places
 
-        return decide.decide(facts, draft)
+        return places.decide(facts, draft)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import WRITABLE, Section
@@ -58,14 +58,14 @@ class Caches(Feature):
         return (Section(adds=((WRITABLE, "the cache"),), key="cache", value=value),)
 
     def beside(self, launch: Launch) -> Companion:
-        from claudebox.features.caches import act
+        from claudebox.features.caches import places
 
-        return act.beside(launch)
+        return places.beside(launch)
 
     def mount(self, launch: Launch) -> None:
-        from claudebox.features.caches import act
+        from claudebox.features.caches import places
 
-        act.mount(launch)
+        places.mount(launch)
 
 
 class Warnings(Feature):
@@ -75,9 +75,9 @@ class Warnings(Feature):
         return any(one.access == RW for one in facts.settings[MOUNTS])
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.caches import decide
+        from claudebox.features.caches import places
 
-        return decide.decide_warnings(facts, draft)
+        return places.decide_warnings(facts, draft)
 
 
 CACHES = Caches()

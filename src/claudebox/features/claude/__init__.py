@@ -1,10 +1,11 @@
-"""Claude Code: its program, its home, and what its options name."""
+"""Claude Code: its program, its home, and what its options name. And other agents in its place."""
 
 from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import RO, RW, Launch, Plan
+from claudebox.settings.table import CLAUDE, PROGRAM
 from claudebox.state.claude_settings import PROJECT_SETTINGS
 
 TYPE_CHECKING = False
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from claudebox.settings import Settings
 
 RULE = "claude"
+
+AGENT = "agent"  # the rule by which another agent has something
 
 
 class Claude(Feature):
@@ -47,9 +50,9 @@ class Claude(Feature):
         return (Section(adds=tuple((row, words) for kind, row, words in adds if kind in kinds)),)
 
     def after(self, launch: Launch) -> Deed:
-        from claudebox.features.claude import act
+        from claudebox.features.claude import conversations
 
-        return act.after(launch)
+        return conversations.after(launch)
 
 
 class ProjectSettings(Feature):
@@ -74,6 +77,26 @@ class Options(Feature):
         from claudebox.features.claude import options
 
         return options.decide(facts, draft)
+
+
+class Agents(Feature):
+    """Other coding agents than Claude."""
+
+    def applies(self, facts: Facts) -> bool:
+        return facts.starts_agent and facts.settings[PROGRAM].text != CLAUDE
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        from claudebox.features.claude import agents
+
+        return agents.decide(facts, draft)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import READ_ONLY, WRITABLE, Section
+
+        if not any(mount.origin.is_rule(AGENT) for mount in plan.mounts):
+            return ()
+        name = plan.program.title
+        return (Section(adds=((WRITABLE, f"{name}'s state"), (READ_ONLY, name))),)
 
 
 CLAUDE_CODE = Claude()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.features.environment import DROP_ENV
-from claudebox.features.environment.decide import LOADER_NAMES, LOADER_PREFIXES, MADE
+from claudebox.features.environment import DROP_ENV, LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
 from claudebox.host.secrets import looks_secret
 from claudebox.host.variables import KEY, KINDS, LOCALE, PLAIN, ZONE

@@ -9,16 +9,18 @@ import posixpath
 
 from claudebox.errors import quote
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features.git import common_directory
 from claudebox.host.git import parse_config
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
 from claudebox.mounts import arrange, find_holder
 from claudebox.paths import expand_home, is_inside, move, normalize
-from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+
+    from claudebox.host.tree import Tree
 
 # Those that run when an agent commits, in the order of git.
 HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "pre-merge-commit", "pre-push")
@@ -37,57 +39,57 @@ TOLD = (
 )
 
 
-class Needed(Record):
-    """A program that a hook runs: a path, or a name that is looked up."""
-
-    hook: str
-    program: str
-
-
 def decide(facts: Facts, draft: Draft) -> Contribution:
-    mounts = list(arrange(draft.mounts, draft.hides))
-    box = _Box(facts, mounts, draft.search_path)
-    missing = [one for one in find_needed(facts) if not box.has(one.program)]
-    shown = {one: root for one in missing if (root := environment_of(facts, box, one.program))}
-    missing = [one for one in missing if one not in shown]
-    roots = tuple(dict.fromkeys(shown.values()))
-    tokens = [f"{root}/{name}" for root in roots for name in facts.tree.entries(root) if name in TOKENS]
+    tree, mounts = facts.tree, arrange(draft.mounts, draft.hides)
+
+    def has(program: str) -> bool:
+        """Whether the box has it: a path, or a name that is looked up."""
+        if "/" not in program:
+            return any(_is_shown(tree, mounts, f"{directory}/{program}") for directory in draft.search_path)
+        # Pre-commit's hook takes the one that is on PATH instead.
+        is_python = posixpath.basename(program).startswith("python")
+        return _is_shown(tree, mounts, program) or (is_python and has("pre-commit"))
+
+    missing = [(hook, program) for hook, program in find_needed(facts) if not has(program)]
+    roots = {program: environment_of(facts, mounts, program) for _, program in missing}
+    shown = list(dict.fromkeys(filter(None, roots.values())))
+    missing = [(hook, program) for hook, program in missing if not roots[program]]
+    tokens = [f"{root}/{name}" for root in shown for name in tree.entries(root) if name in TOKENS]
     return Contribution(
-        mounts=tuple(Mount(RO, root, SHOWN, source=root) for root in roots),
-        hides=tuple(Mount(HIDE, path, HIDDEN, is_dir=facts.tree.is_dir(path)) for path in tokens),
-        findings=tuple(_finding(one) for one in missing),
-        told=tuple(TOLD.format(hook=one.hook, program=one.program.replace("`", "")) for one in missing),
+        mounts=tuple(Mount(RO, root, SHOWN, source=root) for root in shown),
+        hides=tuple(Mount(HIDE, path, HIDDEN, is_dir=tree.is_dir(path)) for path in tokens),
+        findings=tuple(_finding(hook, program) for hook, program in missing),
+        told=tuple(TOLD.format(hook=hook, program=program.replace("`", "")) for hook, program in missing),
     )
 
 
-def _finding(one: Needed) -> Finding:
-    place = posixpath.dirname(posixpath.dirname(one.program))
+def _finding(hook: str, program: str) -> Finding:
+    place = posixpath.dirname(posixpath.dirname(program))
     remedy = f"show it with --mount-ro {quote(place)}" if place else "show the directory that has it with --mount-ro"
-    text = f"the hook {one.hook} needs {one.program}, which is not in the box: commits fail there; {remedy}"
+    text = f"the hook {hook} needs {program}, which is not in the box: commits fail there; {remedy}"
     return Finding(Finding.NOTE, "git", text)
 
 
-def find_needed(facts: Facts) -> list[Needed]:
+def find_needed(facts: Facts) -> list[tuple[str, str]]:
+    """Each hook, with a program that it runs."""
     tree, directory = facts.tree, hooks_directory(facts)
-    found: list[Needed] = []
+    above, name = posixpath.split(posixpath.dirname(directory))
+    found: list[tuple[str, str]] = []
     for hook in HOOKS:
-        path = f"{directory}/{hook}"
-        if not tree.is_executable(path):
+        if not tree.is_executable(f"{directory}/{hook}"):
             continue
-        text = tree.text(path) or ""
-        found += [Needed(hook, program) for program in _programs(text)]
-        if posixpath.basename(posixpath.dirname(directory)) == ".husky":
-            script = tree.text(f"{posixpath.dirname(directory)}/{hook}") or ""
+        found += [(hook, program) for program in _programs(tree.text(f"{directory}/{hook}") or "")]
+        if name == ".husky":
+            script = tree.text(f"{above}/{name}/{hook}") or ""
             first = [line.split()[0] for line in script.splitlines() if line.strip() and not line.startswith("#")]
-            found += [Needed(hook, word) for word in first if word in OF_NODE]
+            found += [(hook, word) for word in first if word in OF_NODE]
     # What the repository says is shown, and told to the agent: a name, not a text.
-    return [one for one in dict.fromkeys(found) if one.program.isprintable() and len(one.program) <= LONGEST]
+    return [one for one in dict.fromkeys(found) if one[1] and one[1].isprintable() and len(one[1]) <= LONGEST]
 
 
 def hooks_directory(facts: Facts) -> str:
     """Where git looks for hooks: the repository may say it. The user's own setting does not come along."""
-    above, name = posixpath.split(posixpath.dirname(facts.repository.git_dir))
-    common = above if name == "worktrees" else facts.repository.git_dir
+    common = common_directory(facts.repository.git_dir)
     text = facts.tree.text(f"{common}/config") or ""
     named = dict(parse_config(text)).get("core.hookspath", "") if "hookspath" in text.lower() else ""
     return normalize(posixpath.join(facts.project, expand_home(named, facts.home))) if named else f"{common}/hooks"
@@ -97,47 +99,30 @@ def _programs(text: str) -> Iterator[str]:
     """What a script needs to start, and what pre-commit's hook starts. `pre-commit` itself would do instead."""
     first, _, rest = text.partition("\n")
     words = first.removeprefix("#!").split() if first.startswith("#!") else []
-    if words and words[0] == ENV:
-        named = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-        yield from named[:1]
-    elif words:
-        yield words[0]
+    if words[:1] == [ENV]:
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    yield from words[:1]
     for line in rest.splitlines():
         if line.startswith(PRE_COMMIT):
             yield line.removeprefix(PRE_COMMIT).strip().strip("'\"")
 
 
-class _Box:
-    """Knows which programs of the host are in the box."""
-
-    def __init__(self, facts: Facts, mounts: list[Mount], search_path: tuple[str, ...]) -> None:
-        self.tree = facts.tree
-        self.mounts = mounts
-        self.search_path = search_path
-
-    def has(self, program: str) -> bool:
-        if not program or "/" not in program:
-            return any(self._shows(f"{directory}/{program}") for directory in self.search_path)
-        if self._shows(program):
-            return True
-        # Pre-commit's hook takes the one that is on PATH instead.
-        return posixpath.basename(program).startswith("python") and self.has("pre-commit")
-
-    def _shows(self, path: str) -> bool:
-        """Whether the file is at this path, and so is every symlink to it."""
-        real = self.tree.resolve(path)
-        if real is None or not self.tree.is_executable(real):
-            return False
-        return all(self.is_visible(place) for place in (path, *(link for link, _ in self.tree.links(path)), real))
-
-    def is_visible(self, path: str) -> bool:
-        holder = find_holder(path, self.mounts)
-        if holder is None or holder.kind not in (*FROM_HOST, SYMLINK):
-            return False
-        return holder.kind == SYMLINK or move(path, holder.path, holder.source) == path
+def _is_shown(tree: Tree, mounts: Sequence[Mount], path: str) -> bool:
+    """Whether the box has the file at this path, and every symlink on the way to it."""
+    real = tree.resolve(path)
+    if real is None or not tree.is_executable(real):
+        return False
+    return all(_is_visible(mounts, place) for place in (path, *(link for link, _ in tree.links(path)), real))
 
 
-def environment_of(facts: Facts, box: _Box, python: str) -> str:
+def _is_visible(mounts: Sequence[Mount], path: str) -> bool:
+    holder = find_holder(path, mounts)
+    if holder is None or holder.kind not in (*FROM_HOST, SYMLINK):
+        return False
+    return holder.kind == SYMLINK or move(path, holder.path, holder.source) == path
+
+
+def environment_of(facts: Facts, mounts: Sequence[Mount], python: str) -> str:
     """The virtual environment of pre-commit to which this Python belongs, if it may be shown; else "".
 
     A hook is a claim of the repository. So it has to be an environment that has pre-commit, and lie where neither
@@ -145,10 +130,13 @@ def environment_of(facts: Facts, box: _Box, python: str) -> str:
     """
     tree, reach, root = facts.tree, facts.reach, posixpath.dirname(posixpath.dirname(python))
     libraries = [f"{root}/lib/{name}/site-packages/pre_commit" for name in tree.entries(f"{root}/lib")]
-    is_environment = tree.is_file(f"{root}/pyvenv.cfg") and any(map(tree.is_plain_directory, libraries))
     # A symlink has no place for a cover, so a token behind one keeps the whole environment outside.
     tokens = [name for name in TOKENS if not tree.is_link(f"{root}/{name}")]
-    is_environment = is_environment and OF_VENV.union(tokens).issuperset(tree.entries(root))
+    is_environment = (
+        tree.is_file(f"{root}/pyvenv.cfg")
+        and any(map(tree.is_plain_directory, libraries))
+        and OF_VENV.union(tokens).issuperset(tree.entries(root))
+    )
     if not python.startswith("/") or not is_environment or tree.resolve(root) != root or not tree.is_executable(python):
         return ""
     if reach.leads_through(root) or reach.enters(root):
@@ -156,4 +144,4 @@ def environment_of(facts: Facts, box: _Box, python: str) -> str:
     if refuse_readable(root, facts.person.homes, facts.places) or contained_secret(root, facts.places) is not None:
         return ""
     real = tree.resolve(python) or ""
-    return root if is_inside(real, root) or box.is_visible(real) else ""
+    return root if is_inside(real, root) or _is_visible(mounts, real) else ""

@@ -1,17 +1,19 @@
-"""What of the kernel the box gets: system calls, namespaces, /proc."""
+"""What of the kernel programs in the box may use: system calls, namespaces, parts of /proc."""
 
 from __future__ import annotations
 
+import stat
+import sys
+
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.model import Plan
+from claudebox.host.system import keeps_namespaces_from_us
+from claudebox.host.tree import Tree
+from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin, Plan
+from claudebox.settings import Word
 from claudebox.settings.table import OFF, ON, SHOWN, Setting
 from claudebox.settings.types import Choice
-
-USERNS = Setting(
-    *("userns", SHOWN, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
-    Choice(ON, OFF, default=OFF),
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,29 @@ if TYPE_CHECKING:
     from claudebox.process.trial import CheckRow
     from claudebox.settings import Settings
 
+USERNS = Setting(
+    *("userns", SHOWN, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
+    Choice(ON, OFF, default=OFF),
+)
+
+ELF = b"\x7fELF"
+
+LIFE_FINDING = Finding(
+    Finding.NOTE,
+    "AppArmor",
+    "claudebox may make no namespace of its own here: if it is killed, a hostile program can live on "
+    "(sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)",
+)
+
+# Parts of /proc that are covered for root alone: other accounts may not touch them anyway.
+KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
+KERNEL_HIDDEN = (
+    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
+    *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
+    *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
+)
+KERNEL_SETTINGS = "/proc/sys"  # some belong to the namespaces of the box, and so to the account that made them
+KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
 OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
 
 
@@ -27,9 +52,23 @@ class KernelFeature(Feature):
     settings = (USERNS,)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.kernel import decide
+        from claudebox.sandbox.seccomp import call_filter
 
-        return decide.decide(facts, draft)
+        tree, userns, host = facts.tree, facts.settings[USERNS], facts.host
+        has_userns = allows_userns(userns, as_root=facts.is_root)
+        owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
+        # With a cover in the way, the kernel would let no namespace of the box have a /proc.
+        covers = kernel_covers(tree) if not has_userns else []
+        return Contribution(
+            mounts=(*covers, *(kernel_masks(tree) if facts.is_root else ())),
+            findings=(*userns_findings(userns), *([] if owns_pid_namespace else [LIFE_FINDING])),
+            kernel=Kernel(
+                call_filter(host.machine, with_namespaces=has_userns, with_setgid=is_shared(facts)),
+                disable_userns=not has_userns and can_disable_userns(tree, facts.bwrap),
+                drop_groups=facts.is_root,
+                owns_pid_namespace=owns_pid_namespace,
+            ),
+        )
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import ASK, Section
@@ -37,6 +76,66 @@ class KernelFeature(Feature):
         return (Section(told=((ASK, OPTION),)),)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
-        from claudebox.features.kernel import decide
+        from claudebox.process.isolation import can_scope
+        from claudebox.process.trial import FAIL, NOTE, OK, CheckRow
+        from claudebox.sandbox.seccomp import MACHINES
 
-        return decide.check(host)
+        why = f"the system call filter knows {' and '.join(MACHINES)}"
+        machine = CheckRow(FAIL, "machine", host.machine, why)
+        if host.machine in MACHINES:
+            machine = CheckRow(OK, "machine", f"{host.machine}, Python {sys.version.split()[0]}")
+        why = "programs in the box can connect to abstract unix sockets of the host: X11, D-Bus, an IDE"
+        scopes = CheckRow(NOTE, "Landlock scopes", "this kernel has none (they came with Linux 6.12)", why)
+        if can_scope():
+            scopes = CheckRow(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
+        return [machine, scopes]
+
+
+def is_shared(facts: Facts) -> bool:
+    """Whether a group shares the project, by directories that are setgid: then `chmod 755 directory` asks for that bit.
+
+    The same bit on a program is for members of the group what setuid is for the user. The report names such files.
+    """
+    repository = facts.repository
+    statuses = map(facts.tree.lstat, filter(None, (facts.project, repository.git_dir, repository.outside)))
+    return any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)
+
+
+def allows_userns(userns: Word, *, as_root: bool) -> bool:
+    """Whether programs in the box may make user namespaces. Raises a Problem where that would not be safe."""
+    if userns.text == ON and as_root:
+        raise Problem(
+            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
+            "start claudebox from an ordinary account",
+        )
+    return userns.text == ON
+
+
+def can_disable_userns(tree: Tree, bwrap: str) -> bool:
+    """Whether bwrap can, as it can since 0.8. Where it cannot, the system call filter holds by itself."""
+    program = tree.read(bwrap) or b""
+    return not program.startswith(ELF) or b"--disable-userns" in program
+
+
+def userns_findings(userns: Word) -> list[Finding]:
+    text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
+    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.text == ON else []
+
+
+def kernel_masks(tree: Tree) -> list[Mount]:
+    """Cover what root owns in /proc and could write without any capability, such as the host's core_pattern."""
+    origin = Origin.of_rule("root", "root's part of the kernel")
+    shown = [path for path in KERNEL_READ_ONLY if tree.exists(path)]
+    hidden = [path for path in KERNEL_HIDDEN if tree.exists(path)]
+    return [
+        *(Mount(RO, path, origin, source=path, is_dir=tree.is_dir(path)) for path in shown),
+        *(Mount(HIDE, path, origin, is_dir=tree.is_dir(path)) for path in hidden),
+    ]
+
+
+def kernel_covers(tree: Tree) -> list[Mount]:
+    """Keep settings from being changed, and the names of keys, which the kernel shows in every namespace, from view."""
+    origin = Origin.of_rule("kernel", "settings and names of keys")
+    settings = Mount(RO, KERNEL_SETTINGS, origin, source=KERNEL_SETTINGS)
+    keys = [Mount(HIDE, path, origin, is_dir=False) for path in KEYS if tree.exists(path)]
+    return [*([settings] if tree.exists(KERNEL_SETTINGS) else []), *keys]

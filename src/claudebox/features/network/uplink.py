@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 
 from claudebox.errors import Problem
-from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.network import NETWORK_FEATURE
-from claudebox.features.network.decide import check_ports, grants, plan_network
+from claudebox.facts import Contribution, Facts
+from claudebox.features.network import NETWORK_FEATURE, grants, plan_network
 from claudebox.host import system
 from claudebox.host.network import GLOBAL, NAT64, Neighbourhood, rejected_ranges
 from claudebox.host.programs import choose_uplink
@@ -90,9 +89,8 @@ class Resolver(Record):
     address: str  # "" if pasta itself passes queries on
 
 
-def decide(facts: Facts, _: Draft) -> Contribution:
+def decide(facts: Facts) -> Contribution:
     settings, host = facts.settings, facts.host
-    check_ports(settings)
     if not needs_uplink(settings):
         network = plan_network(settings, None)
         return Contribution(network=network, grants=grants(network))

@@ -13,17 +13,19 @@ from claudebox import files
 from claudebox.errors import Problem
 from claudebox.features.secrets import table
 from claudebox.features.secrets.decide import Judging
-from claudebox.model import MASK, RO, Launch, Mount, Origin
+from claudebox.host.secrets import is_systems
+from claudebox.host.walk import GIT, SKIPPED
+from claudebox.model import FROM_HOST, HIDE, RO, Launch, Mount, Origin
+from claudebox.mounts import find_holder
 from claudebox.output.terminal import say
-from claudebox.paths import is_inside, parents
+from claudebox.paths import is_below, is_inside, move, parents
 from claudebox.process.companion import LONGEST_MESSAGE, READY, Companion, start_beside
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from claudebox.facts import Masked
     from claudebox.model import Deed
 
 LOCK = "lock"  # held by each box of the project: what lies beside it without one, a box that was killed has left
@@ -44,7 +46,7 @@ class Keeping(Record):
     place: str  # the same in the box
     numbers: dict[str, int]  # the name of the decoy of each file that is masked
     mounts: tuple[Mount, ...]
-    judge: Callable[[str, table.Kind | None], Masked | None]
+    judging: Judging
     errors: int  # a descriptor of standard error
     is_review: bool  # of the whole project
 
@@ -60,7 +62,8 @@ def beside(launch: Launch) -> Companion:
     """Write each decoy into a file that the box sees read-only in the place of the real one, and start the keeper."""
     from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
-    plan, judge, numbers = launch.plan, launch.get(Judging).judge, dict[str, int]()
+    plan = launch.plan
+    numbers = dict.fromkeys(_hidden_files(launch.mounts), SHARED)
     # Where nothing is kept of the project, nothing stays of this box either.
     is_kept = plan.state is not None and os.path.isdir(plan.state.directory)
     masks = plan.state.masks if plan.state is not None and is_kept else f"/tmp/claudebox-{os.urandom(8).hex()}"
@@ -80,7 +83,7 @@ def beside(launch: Launch) -> Companion:
         hint = "see whose it is, and whether the disk is full: df -h ~"
         raise Problem(f"cannot write {masks}: {error.strerror}", hint) from None
     errors = os.dup(2)
-    keeping = Keeping(plan.project, directory, place, numbers, mounts, judge, errors, is_review)
+    keeping = Keeping(plan.project, directory, place, numbers, mounts, launch.get(Judging), errors, is_review)
     ours, theirs = (one.detach() for one in socketpair(AF_UNIX, SOCK_SEQPACKET))
     life = start_beside(lambda channel: _keep(keeping, channel), (held, errors), (ours, theirs))
     launch.mounts = (*mounts, Mount(RO, place, DECOYS, source=directory))
@@ -104,16 +107,22 @@ def made(launch: Launch, root: str) -> Deed:
         raise Problem(message, hint) if message else ended()
     notes, live = (os.open(f"{kept.decoys}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in (NOTES, LIVE))  # gone then
     return lambda _: say(
-        _moved(launch.plan.project, os.read(live, MOST_LIVE)) + os.read(notes, MOST_NOTES).decode(errors="replace")
+        _moved(launch.plan.project, launch.get(Judging).directories(), os.read(live, MOST_LIVE))
+        + os.read(notes, MOST_NOTES).decode(errors="replace")
     )
 
 
-def _moved(project: str, live: bytes) -> str:
-    """Say which files that were masked while the box ran are no longer there: their directories were not pinned."""
+def _moved(project: str, searched: Iterable[str], live: bytes) -> str:
+    """Say which files that were masked while the box ran the next start will not find: nothing kept them there."""
     from claudebox.text import escape, fill
 
-    paths = os.fsdecode(live).split("\0")[:-1]
-    gone = [path for path in paths if os.path.realpath(path) != path or not os.path.lexists(path)]
+    gone = []
+    for path in os.fsdecode(live).split("\0")[:-1]:
+        above = os.path.dirname(path)
+        if table.is_swap(path):
+            continue  # the editor has removed it
+        is_apart = above not in searched and not (SKIPPED - {GIT}).isdisjoint(above[len(project) :].split("/"))
+        gone += [path] if is_apart or os.path.realpath(path) != path or not os.path.lexists(path) else []
     names = ", ".join(escape(path.removeprefix(f"{project}/")) for path in gone[:MOST_MOVED])
     more = f" and {len(gone) - MOST_MOVED} more" if len(gone) > MOST_MOVED else ""
     text = f"claudebox: {names}{more} {'was' if len(gone) == 1 else 'were'} {MOVED}"
@@ -136,12 +145,22 @@ def _hold(place: str) -> int:
     return held
 
 
+def _hidden_files(mounts: tuple[Mount, ...]) -> list[str]:
+    """The files of the host that are hidden. An empty decoy keeps them so, whoever saves them."""
+    found = []
+    for hide in mounts:
+        others = [mount for mount in mounts if mount.kind in FROM_HOST and is_below(hide.path, mount.path)]
+        base = find_holder(hide.path, others) if hide.kind == HIDE and not hide.is_dir else None
+        found += [move(hide.path, base.path, base.source)] if base is not None else []
+    return [path for path in found if not is_systems(path)]
+
+
 def _laid_out(mask: Mount, directory: str, numbers: dict[str, int]) -> Mount:
     """A file that has several places in the box has one decoy. One that cannot be masked is an empty one."""
     path = f"{directory}/{numbers.setdefault(mask.covers, len(numbers))}"
     if not os.path.lexists(path):
         files.write_new(path, mask.content, mask.mode)
-    return mask.replace(source=path) if mask.kind == MASK else mask
+    return mask.replace(source=path)
 
 
 def _make_veil(project: str, directory: str, masked: Iterable[str]) -> str:

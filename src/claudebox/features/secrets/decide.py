@@ -7,8 +7,8 @@ from itertools import zip_longest
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
 from claudebox.features.secrets import MASKS, REVEAL
-from claudebox.features.secrets.table import RULE, Kind, strictest
-from claudebox.host.walk import DEEPEST, UNREAD
+from claudebox.features.secrets.table import RULE, Kind, kind_of, strictest
+from claudebox.host.walk import DEEPEST, GIT, UNREAD
 from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Preparation, Step
 from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside, shorten_home, within
@@ -16,8 +16,6 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from claudebox.output.section import Section
 
 MADE_UP = "(made-up values, read-only; the real ones with --reveal PATH)"
@@ -37,9 +35,40 @@ LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 
 
 class Judging(Record):
-    """What says whether a file of the host has to be masked now, and by what."""
+    """Judges files of the host while the box runs, with a new look: nothing that was read before counts."""
 
-    judge: Callable[[str, Kind | None], Masked | None]
+    facts: Facts
+    secrets: Secrets
+    also: dict[str, str]  # of files and directories, other names by which they count
+
+    def directories(self) -> list[str]:
+        """Where to look for new files, the most important first."""
+        git_dirs = [entry.path for entry in self.facts.entries if entry.name == GIT]
+        return [*git_dirs, *self.also, *self.facts.directories]
+
+    def kind(self, path: str) -> Kind | None:
+        """What the name of a file says, and those that symlinks gave to it or to its directory at the start."""
+        above, _, name = path.rpartition("/")
+        project = self.facts.project
+        names = [path] if is_inside(path, project) else []
+        names += [self.also[path]] if path in self.also else []
+        names += [f"{self.also[above]}/{name}"] if above in self.also else []
+        return strictest(kind_of(one, project) for one in names)
+
+    def judge(self, path: str) -> Masked | None:
+        """The file as the box may see it; None if nothing in it is secret.
+
+        What was masked at the start is judged as strictly as then. It stays masked, even by its own content.
+        """
+        from claudebox.features.secrets.finding import make_finder
+
+        before = next((one for one in self.secrets.masked if one.path == path), None)
+        kind = strictest((self.kind(path), (before.how, before.reason) if before else None))
+        finder = make_finder(self.facts)
+        masked = finder.judge(path, kind) if kind is not None else None
+        if masked is None and before is not None and finder.content is not None:
+            return before.replace(decoy=finder.content)
+        return masked
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
@@ -60,27 +89,8 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         preparations=(*secrets.preparations, *gone),
         # In a project without secrets somebody may make one while the box runs.
         steps=(Step(Step.BESIDE, MASKS), Step(Step.MADE, MASKS)),
-        records=(Judging(lambda path, kind: judge_again(facts, path, kind)),),
+        records=(Judging(facts, secrets, dict(secrets.also)),),
     )
-
-
-def judge_again(facts: Facts, path: str, kind: Kind | None) -> Masked | None:
-    """Judge a file while the box runs, with a new look at the host: nothing that was read before counts.
-
-    What was masked at the start is judged as strictly as then. It stays masked, even by its own content.
-    """
-    from claudebox.features.secrets.finding import make_finder
-
-    before = next((one for one in facts.secrets.masked if one.path == path), None) if facts.secrets else None
-    kind = strictest((kind, (before.how, before.reason) if before else None))
-    finder = make_finder(facts)
-    masked = finder.judge(path, kind) if kind is not None else None
-    if masked is None and before is not None and finder.content is not None:
-        return before.replace(decoy=finder.content)
-    if masked is not None and before is None and masked.decoy and finder.content is not None and facts.secrets:
-        # What the box was shown, since git has it, is no secret in the next version of the file either.
-        return masked if differing(finder.content, masked.decoy) - facts.secrets.lines else None
-    return masked
 
 
 def differing(real: bytes, decoy: bytes) -> set[bytes]:

@@ -70,11 +70,14 @@ def find_secrets(
     git_dirs += [f"{entry.path}/repo/store/git" for entry in entries if entry.name == ".jj"]
     git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
     git_dirs += [repository.outside] if repository.outside else []
-    named = [*_named(tree, project, entries), *((path, GIT) for path in find_configs(tree, git_dirs))]
+    links = _telling_links(tree, project, entries)
+    also = {path: f"{project}/.git" for path in git_dirs if not path.endswith("/.git") or path == repository.outside}
+    also |= links
+    named = [*_named(tree, project, entries, links), *((path, GIT) for path in find_configs(tree, git_dirs))]
     key, known, lines = _recall(tree, state, host.person.uid)
     files = loose.files()
     if not (named or known or files or settings[REVEAL]):
-        return None
+        return Secrets(also=tuple(also.items())) if also else None
     finder = Finder(tree, loose.indexes, Reveals(tree, project, host.person.home, settings), key)
     finder.closed = frozenset(entry.path for entry in entries if entry.kind == UNREAD)
     names = {path for path, _ in named}
@@ -90,7 +93,8 @@ def find_secrets(
         closed=tuple((path, TOO_MANY) for path in hidden),
         preparations=_keeping(state, key, files, lines) if masked else (),
         ignored=loose.indexes.ignoring([one.path for one in masked]),
-        lines=frozenset(finder.lines),
+        shown=tuple(finder.shown),
+        also=tuple(also.items()),
     )
 
 
@@ -128,9 +132,24 @@ def _keeping(
     return Preparation(Preparation.DIRECTORY, instance.directory), note
 
 
-def _named(tree: Tree, project: str, entries: Iterable[Entry]) -> list[tuple[str, Kind]]:
+def _telling_links(tree: Tree, project: str, entries: Iterable[Entry]) -> dict[str, str]:
+    """What symlinks of the project lead to in it, if it is there or not, and if the name of the symlink says secret."""
+    found = {tree.destination(entry.path) or "": entry.path for entry in entries if entry.kind == LINK}
+    return {
+        target: link
+        for target, link in found.items()
+        if is_below(target, project) and (kind_of(link, project) or kind_of(f"{link}/x", project))
+    }
+
+
+def _named(tree: Tree, project: str, entries: Iterable[Entry], links: dict[str, str]) -> list[tuple[str, Kind]]:
     """The files whose names, or those of symlinks to them, say that they may hold a secret."""
     found: list[tuple[str, Kind | None]] = []
+    for target, link in links.items():
+        if tree.is_plain_directory(target):
+            found += [(f"{target}/{one}", kind_of(f"{link}/{one}", project)) for one in tree.entries(target)]
+        else:
+            found.append((target, kind_of(link, project)))
     for entry in entries:
         if entry.kind in (FILE, OTHER):
             found.append((entry.path, kind_of(entry.path, project)))
@@ -138,13 +157,6 @@ def _named(tree: Tree, project: str, entries: Iterable[Entry]) -> list[tuple[str
             pairs = (path.split("/") for path in IN_SKIPPED)
             inner = (f"{entry.path}/{name}" for directory, name in pairs if directory == entry.name)
             found += [(path, kind_of(path, project)) for path in inner if tree.lstat(path) is not None]
-        elif entry.kind == LINK:
-            # Outside of the project, what it shows is none of our business.
-            target = tree.resolve(entry.path) or ""
-            if is_below(target, project) and not tree.is_plain_directory(target):
-                found.append((target, kind_of(entry.path, project)))
-            elif is_below(target, project) and kind_of(f"{entry.path}/x", project) is not None:
-                found += [(f"{target}/{one}", kind_of(f"{entry.path}/{one}", project)) for one in tree.entries(target)]
     return [(path, kind) for path, kind in found if kind is not None]
 
 
@@ -161,7 +173,7 @@ class Finder:
         self.content: bytes | None = None  # of the last file that was judged, if it was read whole
         self.closed: frozenset[str] = frozenset()  # directories that the box does not see
         self.decoys: set[bytes] = set()
-        self.lines: set[bytes] = set()  # of files that the box sees as they are, although their names say secret
+        self.shown: list[str] = []  # what the box sees as it is, although the name says secret
         self.findings: dict[str, Finding] = {}
 
     def judge(self, path: str, kind: Kind | None = None) -> Masked | None:
@@ -186,7 +198,7 @@ class Finder:
         self.content = content
         if not content.strip() or content in self.decoys:
             return None  # a copy that an agent has made of what it saw
-        if how == CONTENT and not self.masking.may_hold_secret(content):
+        if how == CONTENT and not self.masking.may_hold_secret(content, path):
             return None
         if how == CONTENT and path.rpartition(".")[2].lower() in CODE and not _is_sure(content):
             return None  # the agent may have written it yesterday, and has to go on with it
@@ -217,7 +229,7 @@ class Finder:
             is_sure = masked.how != ALL and _is_sure(content)
             kind = Finding.SECRET if is_sure else Finding.NOTE
             self._say(kind, name, f"not masked ({masked.reason}): git has it as it is")
-            self.lines.update(content.splitlines())
+            self.shown.append(path)
             return None
         if content and not self.is_live and self.indexes.tracks(path):
             text = f"masked ({masked.reason}), although git has it: a commit in the box would have the made-up values"

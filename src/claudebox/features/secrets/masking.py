@@ -2,12 +2,12 @@
 
 Secret are: private keys; tokens that begin as those of their kind do; passwords in addresses; what stands behind a
 telling key; words near a telling key that look random. In a file whose name says "secret", also every other word that
-is neither a key nor harmless. In a span each letter and each digit is replaced by another one of its kind; everything
-else stays. So a decoy is as long as the file and as valid as it. Only private keys are replaced as a whole.
+is neither a key nor harmless. In a span each letter and each digit is replaced by one of its kind; everything else
+stays. So a decoy is as long as the file and as valid as it. Only private keys are replaced as a whole.
 
-The letters are drawn with a key that no box sees. What nobody can guess has the same decoy in the whole project. What
-can be guessed has the same one only in its file and until the box ends: an agent may leave a file with guesses, look at
-their decoys, and compare.
+The letters are drawn with a key that no box sees, and whatever the real ones are: many decoys of a value say no more
+about it than one. What nobody can guess has the same decoy in the whole project. What can be guessed has the same one
+only in its file and until the box ends: an agent may leave a file with guesses, look at their decoys, and compare.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import os
 from itertools import pairwise
 
 from claudebox.features.secrets.private_keys import find_blocks
-from claudebox.features.secrets.table import ALL, CODE, CONTENT
+from claudebox.features.secrets.table import ALL, CODE, CONTENT, SETTINGS
 from claudebox.host.secrets import SHORTEST_TOKEN, STRONG_WORDS, TOKEN_PREFIXES, in_words, is_binary_key
 from claudebox.record import Record
 
@@ -25,12 +25,25 @@ KEPT = (*PREFIXES, "base64:", "0x")
 TOKENS = tuple(prefix.encode() for prefix in PREFIXES)
 HEADS = frozenset(token[:2] for token in TOKENS)
 CAPITALS = tuple(b"PASS TOKEN SECRET KEY CRED AUTH PWD DSN".split())
+IN_SETTINGS = tuple(b"pass pwd token secret key cred".split())
 # A key with one of these is telling only if the value looks random: `key`, `session`.
 WEAK_WORDS = frozenset(
     "auth authkey authorization bearer conn cookie cred creds dsn jwt key keys oauth pat session sig signature sid "
     "salt seed tokens webhook curl sshpass".split()
 )
-STRONG_ENDS = ("pass", "pwd", "psk", "otp", "pw", "_pin", "masterauth", "presharedkey", "privatekey", "passwords")
+STRONG_ENDS = (
+    "pass",
+    "pwd",
+    "psk",
+    "otp",
+    "pw",
+    "_pin",
+    "masterauth",
+    "presharedkey",
+    "privatekey",
+    "passwords",
+    "wort",
+)
 NO_SECRETS = frozenset("bypass compass overpass cwd existing tokenizer oldpwd".split())
 # The last word of a key that is about a secret, and does not hold one.
 ABOUT = frozenset(
@@ -81,6 +94,9 @@ CAPITAL = bytes(61 * (one == 61) or 65 * (chr(one) in "_0123456789" + CLASSES[2]
 WORDLIKE = bytes(ord("a") if chr(one) in "".join(CLASSES) + "-_." else ord(" ") for one in range(256))
 LONG_WORD = b"a" * SHORTEST_TOKEN
 SIGNS = ("=", ": ", ":\n", '":')  # of a key on its line
+CDATA = "<![CDATA["
+AFTER_ADDRESS, NOTHING = " \t\r\n\"'`<>\\|", " \t\r\"'`=,;:])}"
+ESCAPES = {"\\u": 4, "\\x": 2, "\\U": 8}  # and how many digits follow
 
 
 OF_THIS_START = os.urandom(32)
@@ -91,11 +107,13 @@ class Decoy(Record):
     names: tuple[str, ...]  # the keys of which the values were masked, or are shown because the user wants it
 
 
-def may_hold_secret(content: bytes) -> bool:
+def may_hold_secret(content: bytes, path: str) -> bool:
     """Whether it is worth masking with `CONTENT`. A start asks that of up to a thousand files."""
     if b"BEGIN " in content and (b"PRIVATE KEY" in content or b"Static key" in content):
         return True
     if b"A=" in content.translate(CAPITAL) and any(one in content for one in CAPITALS):
+        return True
+    if _ending(path) in SETTINGS and any(one in content.lower() for one in IN_SETTINGS):
         return True
     long = content.translate(WORDLIKE)
     place = long.find(LONG_WORD)
@@ -103,6 +121,10 @@ def may_hold_secret(content: bytes) -> bool:
         end = long.find(b" ", place)
         place = long.find(LONG_WORD, end) if end >= 0 else -1
     return place >= 0 or is_binary_key(content)
+
+
+def _ending(path: str) -> str:
+    return path.rpartition(".")[2].lower()
 
 
 class Masker:
@@ -139,37 +161,35 @@ class Masker:
         return Decoy("".join(made).encode(code, errors), tuple(dict.fromkeys(name for name in owners if name)))
 
     def _drawn(self, value: str, path: str) -> str:
-        """Something of the same kind that has no character of the value at the same place, except its prefix."""
+        """Something of the same kind. Prefixes of tokens, escapes, and what is no letter and no digit stay."""
         start = next((len(one) for one in KEPT if value.startswith(one)), 0) % len(value)
         core = value[start:].strip(EDGES)
         key, seed = (self.key, core) if is_strong(core) else (OF_THIS_START, f"{path}\0{core}")
         stream = _keyed(key, seed.encode("utf-8", "surrogatepass"), len(value))
         is_number = core[:1].isdigit() and NUMERIC.issuperset(core)
         classes = NUMBER_CLASSES if is_number else HEX_CLASSES if _is_hex(core) else CLASSES
-        last = len(value.rstrip("=")) - 1 if value.endswith("=") else -1  # has some bits that must be zero, in Base64
+        last = len(value.rstrip("=")) - 1 if value.endswith("=") else -1  # some of its bits are zero, in Base64
         made, place, first = [value[:start]], start, value.find(core, start)
         while place < len(value):
-            one, byte = value[place], stream[place - first]
-            if one == "\\":  # an escape stays one
-                after = value[place + 1 : place + 2]
-                width = {"u": 4, "x": 2, "U": 8}.get(after, 0)
-                code = value[place + 2 : place + 2 + width]
-                is_code = width and len(code) == width and HEX.issuperset(code)
-                made.append(f"\\{after}{97 + byte % 25:0{width}x}" if is_code else one + after)
-                place += 2 + (width if is_code else 0)
-                continue
-            made.append(one if place == last else _other(one, byte, classes))
-            place += 1
+            byte, escape = stream[place - first], value[place : place + 2]
+            digits = value[place + 2 : place + 2 + ESCAPES.get(escape, 0)]
+            if digits and len(digits) == ESCAPES[escape] and HEX.issuperset(digits):
+                piece = f"{escape}{6:0{len(digits) - 1}}{1 + byte % 9}"
+            elif escape[0] == "\\":
+                piece = escape
+            else:
+                piece = "A" if place == last and value[place].isalnum() else _other(value[place], byte, classes)
+            made.append(piece)
+            place += len(piece)
         return "".join(made)
 
 
 def _other(one: str, byte: int, classes: tuple[str, ...]) -> str:
-    """Another character of the same kind; what is no letter and no digit stays."""
+    """A character of the same kind, perhaps the same: else many decoys would say which one it is."""
     if one > "\x7f" and one != "\ufeff":
         return CLASSES[1][byte % 26]
     letters = classes[0 if one <= "9" else 1 if one >= "a" else 2]
-    place = letters.find(one)
-    return letters[(place + 1 + byte % (len(letters) - 1)) % len(letters)] if place >= 0 or one == "0" else one
+    return letters[byte % len(letters)] if one in letters or one == "0" else one
 
 
 def _is_hex(word: str) -> bool:
@@ -185,7 +205,7 @@ def is_strong(value: str) -> bool:
 
 def is_random(word: str) -> bool:
     """Whether letters, digits and cases are in no readable order."""
-    if len(word) < RANDOM_LENGTH or not any(map(str.isdigit, word)):
+    if len(word) < RANDOM_LENGTH or not any(map(str.isdigit, word[:NEAR])):
         return False
     kinds = [(one.isdigit() * 2 + one.isupper()) if one.isalnum() else -1 for one in word[:NEAR]]
     changes = sum(a != b for a, b in pairwise(kinds) if a >= 0 and b >= 0)
@@ -244,14 +264,17 @@ def _is_token(word: str) -> bool:
 
 
 class _Spans:
-    """Finds the spans of one text that are secret."""
+    """Finds the spans of one text that are secret, in time that grows as the text does."""
 
     def __init__(self, text: str, how: str, path: str) -> None:
         self.rest, self.is_all = text, how == ALL
-        self.is_code = path.rpartition(".")[2].lower() in CODE | {"php", "h"}
+        self.is_code = _ending(path) in CODE | {"php", "h"}
         self.is_shell = path.lower().endswith(SHELL) or text.startswith("#!")
+        self.is_settings = _ending(path) in SETTINGS
         self.keys: list[tuple[int, str]] = []  # where the value of a key may begin, and the key
-        self.start, self.end, self.aside = 0, -1, 0  # of the line; where its comment begins
+        # Of the line: where it begins and ends, how far to the right, and where its comment begins.
+        self.start, self.end, self.indent, self.aside = 0, -1, 0, 0
+        self.is_first = True  # whether no word of the line came before
         # Start, end, and what stands there if it is not drawn.
         blocks, self.found = find_blocks(text)
         self.is_sure = bool(self.found)  # a key, a known token or a variable, and not just something called so
@@ -288,29 +311,37 @@ class _Spans:
             begin, start = place, place + 3
             while begin and (text[begin - 1].isalnum() or text[begin - 1] in "+.-") and place - begin < SHORTEST_TOKEN:
                 begin -= 1
-            end = next((at for at in range(start, len(text)) if text[at] in " \t\r\n\"'`<>\\|"), len(text))
+            end = next((at for at in range(start, len(text)) if text[at] in AFTER_ADDRESS), len(text))
             path = text[start:end].partition("?")[0]
-            account, at, _ = path.rpartition("@")
-            if not at and self.is_all and path[:1] != "[":
-                account = path  # a password that is cut off, if it is no port
-            user, colon, password = account.partition(":")
-            is_port = password.partition("/")[0].isdigit() and not (at and "/" not in password)
-            if "/" not in user and colon and not is_port:
-                is_secret = not is_harmless(password, is_real=self.is_all) and (self.is_all or password != user)
-                self.found += [(start + len(user) + 1, start + len(account), "")] if is_secret else []
-            elif at and "/" not in user and "http" in text[begin:place].lower() and user not in path.split("/")[1:]:
-                self.found += [(start, start + len(user), "")] if self.is_all or is_random(user) else []
+            self._account(start, path, is_web="http" in text[begin:place].lower())
+            # In settings the hash of a commit is no secret, but what follows a webhook is.
+            is_hook, part_start = "hook" in path, start
             for part in path.split("/"):
-                # In settings the hash of a commit is no secret, but what follows a webhook is.
-                is_random_part = is_random(part) and not _is_hex(part)
-                is_hook = "hook" in path and any(map(str.isdigit, part)) and len(part) > LONGEST_NUMBER
-                is_odd = is_hook or (not _is_plain(part) if self.is_all else is_random_part)
-                self.found += [(start, start + len(part), "")] if is_odd and start > place + 3 else []
-                start += len(part) + 1
-            regions.append((begin, place + 3 + len(path)))
+                is_odd = not _is_plain(part) if self.is_all else is_random(part) and not _is_hex(part)
+                is_odd |= is_hook and len(part) > LONGEST_NUMBER and any(map(str.isdigit, part))
+                if is_odd and part_start > start:
+                    self._add(part_start, part_start + len(part))
+                part_start += len(part) + 1
+            regions.append((begin, start + len(path)))
         return regions
 
+    def _account(self, start: int, path: str, *, is_web: bool) -> None:
+        """Mask the password of an address; of one that has none the user, who may be a token."""
+        account, at, rest = path.rpartition("@")
+        if not at and self.is_all and path[:1] != "[":
+            account = path  # a password that is cut off, if it is no port
+        user, colon, password = account.partition(":")
+        is_port = password.partition("/")[0].isdigit() and not (at and "/" not in password)
+        if "/" in user:
+            return
+        if colon and not is_port:
+            if not is_harmless(password, is_real=self.is_all) and (self.is_all or password != user):
+                self._add(start + len(user) + 1, start + len(account))
+        elif at and is_web and user not in rest.split("/") and (self.is_all or is_random(user)):
+            self._add(start, start + len(user))
+
     def _words(self) -> None:
+        """Go through all words. Each is a key, in the value of one, near to one, or a value by itself."""
         place = skip = near = 0  # where the last value ended; up to where a telling key is near
         key = before = ""
         for word in self.rest.translate(SPLIT).split(" "):
@@ -330,7 +361,8 @@ class _Spans:
                 self.keys.append((value, name))
                 skip = self._value(start, value, level) if level else value
                 is_variable = name.isupper() and self.rest[value - 2 : value] == f"{name[-1]}="
-                self.is_sure |= is_variable and len(self.found) > amount
+                is_set = is_variable or (self.is_settings and level > 1)
+                self.is_sure |= is_set and len(self.found) > amount
             elif _is_token(core):
                 self._add(start, start + len(word))
                 self.is_sure = True
@@ -350,24 +382,25 @@ class _Spans:
         self.start = self.end + 1
         self.end = rest.find("\n", self.start)
         self.end = self.aside = len(rest) if self.end < 0 else self.end
-        place = rest.find(" #", self.start, self.end)
-        if rest[self.start : self.start + NEAR].lstrip(" \t\ufeff").startswith(COMMENTS):
+        line = rest[self.start : self.end]
+        bare = line.lstrip(" \t\ufeff")
+        self.indent = len(line) - len(bare)
+        place = line.find(" #")
+        if bare.startswith(COMMENTS):
             self.aside = self.start
-        elif place >= 0 and not any(rest.count(quote, self.start, place) % 2 for quote in QUOTES):
-            self.aside = place
+        elif place >= 0 and not any(line.count(quote, 0, place) % 2 for quote in QUOTES):
+            self.aside = self.start + place
 
     def _is_value(self, core: str, key: str, start: int) -> bool:
-        """Whether a word of a file that is secret by its name is a value."""
+        """Whether a word of a file that is secret by its name is a value, and no comment, name or harmless word."""
         if not self.is_all or not any(map(str.isalnum, core)) or is_harmless(core, is_real=True):
             return False
         if start >= self.aside:
             # Of a comment all but words is a value.
             return len(core) >= RANDOM_LENGTH and any(map(str.isdigit, core)) and any(map(str.isalpha, core))
         back = self.rest[max(start - 2, 0) : start]
-        is_reference = back == "${" and core.isupper()
-        is_name = (
-            is_reference or back[-1:] == "<" or back in ("[", "\n[") or in_words(key).rpartition("_")[2] in CHOICES
-        )
+        is_name = (back == "${" and core.isupper()) or back[-1:] == "<" or back in ("[", "\n[")
+        is_name |= in_words(key).rpartition("_")[2] in CHOICES
         return not (is_name and _is_plain(core) and not _is_mixed(core))
 
     def _key(self, start: int, end: int, level: int) -> tuple[str, int]:
@@ -379,30 +412,22 @@ class _Spans:
         sign, quote = rest[place : place + 1], rest[start - 1 : start]
         if not name or rest[place : place + 2] in ("==", "::", ":/") or not (level or _is_plain(name)):
             return "", 0
-        if sign in ("=", ":") and not level and self._is_left_over(start, place, name):
-            return "", 0
+        if self.is_all and not level and _is_mixed(name) and not rest[place + 1 : self.end][:NEAR].strip(NOTHING):
+            return "", 0  # with nothing behind it, it is a value that ends with the `=` of Base64
         back = rest[max(start - NEAR, self.start) : start].rstrip(" \t\"'`")
         if sign in ("=", ":"):
             is_open = quote in QUOTES and rest[end : end + 1] not in (quote, "\\")  # `"some: text"`
             is_nested = back.endswith(("=", ":")) or (sign == ":" and (back[-1:].isalnum() or is_open))
             is_key = level > 1 or not is_nested
-        elif sign == ">":  # of XML
-            is_key = place == end and quote in ("<", ":") and rest[start] != "/"
-        elif sign == ",":  # the first text of a call names the second one
-            is_key = quote in QUOTES and level > 0 and back.endswith("(")
+        elif sign == ">":  # of XML, or the name in an attribute
+            is_key = rest[start] != "/" and (level > 1 or (place == end and quote in ("<", ":")))
+        elif sign == ",":  # the first text of a call names the second one; so does an option
+            is_key = quote in QUOTES and level > 0 and (back.endswith("(") or rest.startswith("--", start))
         else:  # `requirepass x`, and `machine x login y password z`
             is_alone = level > 1 and not back.strip() and len(rest[place : self.end][:NEAR].split()) == 1
             is_netrc = self.is_all and name in ("machine", "login", "password")
             is_key = (is_alone or is_netrc) and rest[end : end + 1] in (" ", "\t") and sign.isprintable()
         return (name, place + (sign in ("=", ":", ">", ","))) if is_key else ("", 0)
-
-    def _is_left_over(self, start: int, sign: int, name: str) -> bool:
-        """Whether nothing follows the sign or lies below it: a mixed word then ends in Base64's `=`, and is no key."""
-        rest = self.rest
-        if not self.is_all or not _is_mixed(name) or rest[sign + 1 : self.end].strip(" \t\r\"'`=,;:])}")[:1].isalnum():
-            return False
-        line, below = rest[self.start : start], rest[self.end + 1 : self.end + 1 + NEAR].partition("\n")[0]
-        return rest[sign] == "=" or len(below) - len(below.lstrip()) <= len(line) - len(line.lstrip())
 
     def _value(self, key: int, start: int, level: int) -> int:
         """Mask the value of a telling key if it is secret, and say where to go on."""
@@ -414,38 +439,53 @@ class _Spans:
         quote = next((one for one in ('"""', "'''", '\\"', *QUOTES) if line.startswith(one)), "")
         if quote:
             place += len(quote)
-            end = rest.find(quote, place, place + FAR)
-            while end > 0 and rest[end - 1] == "\\" and rest[end - 2] != "\\" and quote in QUOTES:
-                end = rest.find(quote, end + 1, place + FAR)
+            end = self._end_of_quote(place, quote)
+        elif rest[start - 1] == ">":  # of XML
+            place += len(CDATA) if line.startswith(CDATA) else 0
+            end = rest.find("<", place, place + FAR)
         elif line.strip("|>+-([\\") == "" or line.startswith("<<") or line.endswith((" |", " >", " |-", " >-")):
-            place, end = self.end + 1, self._end_below(key)
+            return self._below(level) or start
         elif self.is_code and not self.is_all:
             return start
-        elif rest[start - 1] == ">":
-            end = rest.find("<", place, self.end)
-        elif not self.is_shell and not rest[self.start : key].strip(" \t-\"'#;/\ufeff"):
+        elif not self.is_shell and not rest[max(self.start, key - NEAR) : key].strip(" \t-\"'#;/\ufeff"):
             end = self.aside if self.aside > place else self.end
         else:
             end = next((at for at in range(place, self.end) if rest[at] in " \t\r\"'`,;&)}]<>"), self.end)
         return self._judge(place, end, level) or start
 
-    def _end_below(self, key: int) -> int:
-        """Where a value ends that is on lines below its key and further to the right, and has no keys of its own."""
-        rest, place = self.rest, self.end + 1
-        indent, end = len(rest[self.start : key]) - len(rest[self.start : key].lstrip()), place
-        while end < min(len(rest), place + FAR) and (rest[end : end + indent + 1].isspace() or end == place):
-            end = rest.find("\n", end) + 1 or len(rest)
-        first = rest[place:end].partition("\n")[0]
-        is_alone = first[: indent + 1].isspace() or " " not in first.strip()
-        return end if is_alone and not any(sign in first.rstrip("= \r") + "\n" for sign in SIGNS) else place
+    def _end_of_quote(self, place: int, quote: str) -> int:
+        """Where a quote ends that is neither behind a backslash nor written twice; -1 if it does nearby."""
+        end = self.rest.find(quote, place, place + FAR)
+        while end > 0 and quote in QUOTES:
+            is_escaped = self.rest[end - 1] == "\\" and self.rest[end - 2] != "\\"
+            is_twice = end > place and self.rest[end : end + 2] == quote * 2
+            if not is_escaped and not is_twice:
+                break
+            end = self.rest.find(quote, end + 1 + is_twice, place + FAR)
+        return end
+
+    def _below(self, level: int) -> int:
+        """Mask a value on the lines below its key and further to the right, which has no keys of its own.
+
+        Says where to go on; 0 if nothing was secret.
+        """
+        rest, place, masked = self.rest, self.end + 1, 0
+        first = rest[place : place + FAR].partition("\n")[0]
+        is_alone = first[: self.indent + 1].isspace() or " " not in first.strip()
+        is_value = is_alone and not any(sign in first.rstrip("= \r") + "\n" for sign in SIGNS)
+        while is_value and place < len(rest):
+            end = rest.find("\n", place) + 1 or len(rest)
+            masked = self._judge(place, end, level) or masked
+            place = end
+            is_value = rest[place : place + self.indent + 1].isspace()
+        return masked
 
     def _judge(self, start: int, end: int, level: int) -> int:
         """Mask what is there if it is secret, and say where to go on; 0 for where one was."""
         end = end if end >= 0 else self.end
-        end = start + len(self.rest[start:end].rstrip(" \t\r,;"))
-        value = self.rest[start:end]
-        start += next((len(one) for one in LOGINS if value[: len(one)].lower() == one), 0)
-        bare = self.rest[start:end].strip(" \t\r\n,;-")
+        end = start + len(self.rest[start:end].rstrip(" \t\r\n,;"))
+        start += next((len(one) for one in LOGINS if self.rest[start : start + len(one)].lower() == one), 0)
+        bare = self.rest[start:end].strip(" \t\r\n,;-\"'")
         if DONE in bare or not any(map(str.isalnum, bare)):
             return 0
         is_real = self.is_all and level > 1
@@ -459,7 +499,8 @@ class _Spans:
     def _is_literal(self, value: str) -> bool:
         """Whether it is a value, and no sentence and no piece of code."""
         if " " in value:
-            return not self.is_code and value[0].islower() and STOP_WORDS.isdisjoint(value[:NEAR].split())
+            is_word = value[0].islower() or value[0] in "!&"  # tags and names of YAML
+            return not self.is_code and is_word and STOP_WORDS.isdisjoint(value[:NEAR].split())
         is_code = value[0] in "$%" or any(one in value for one in ("(", "{", "<", "[", "%s"))
         is_path = value[0] in "/~." and all(map(_is_plain, value.split("/")))
         return len(value) > 3 and not is_code and not is_path

@@ -131,7 +131,7 @@ class UsersTerminal:
             os.ftruncate(self.note, 0)
 
     def copy_modes(self, other: int) -> None:
-        """Give another terminal the modes of this one."""
+        """Set the modes of another terminal as they are here."""
         try:
             modes = termios.tcgetattr(self.descriptor)
             # Somebody else, such as a pager in a pipeline, may have it already.
@@ -141,7 +141,7 @@ class UsersTerminal:
             pass  # it is gone
 
     def copy_size(self, other: int) -> None:
-        """Give another terminal the size of this one. The kernel tells its programs, if that is a change."""
+        """Set the size of another terminal as it is here. The kernel tells its programs if that is a change."""
         if other < 0:
             return
         try:
@@ -172,10 +172,10 @@ def _made_raw(modes: Modes, is_output: bool) -> Modes:
     return modes
 
 
-AT_ONCE = 1 << 16  # bytes
-LITTLE = 1024  # one read of a terminal gives 4096 bytes at most: after a short one nothing more is there
+LONGEST_READ = 1 << 16  # bytes
+SHORT_READ = 1024  # one read of a terminal gives 4096 bytes at most: after a short one nothing more is there
 ESCAPE = b"\x1b"
-LAST_WORDS = 1 << 18  # bytes that a box can have written before it stopped or ended
+MOST_UNREAD = 1 << 18  # bytes that a box can have written before it stopped or ended
 STUCK_MILLISECONDS = 200  # after which a terminal that takes nothing is left alone, if somebody wants us to end
 LOOK_MILLISECONDS = 250  # `fg` does not tell a job that was running behind the shell that it is in front now
 NOTICE_SECONDS, REDRAW_SECONDS = 6, 0.3
@@ -209,7 +209,7 @@ class Relay:
         self.awaited = 0  # orders to go on that the leader of the session has not carried out yet
 
     def watch(self, descriptor: int, answer: Callable[[int], bool]) -> None:
-        """Call this function if the pipe has something to read or ends; and again if it has returned True."""
+        """Call `answer` whenever the pipe can be read or has ended, until it returns False."""
         self.watched[descriptor] = answer
         self.poll.register(descriptor, select.POLLIN)
 
@@ -260,7 +260,7 @@ class Relay:
         self.watch(waking, self._hear_signals)
         self.watch(self.terminal.stops, self._hear_leader)
         while not has_child_ended(self.box):
-            self._choose()
+            self._choose_what_to_poll()
             may_come_to_front = self.wants_keys and not self.user.is_raw
             ready = self.poll.poll(LOOK_MILLISECONDS if may_come_to_front or self.sizes else None)
             self._change_size()
@@ -278,8 +278,8 @@ class Relay:
         self._undo_modes()
         self.user.give_back()
 
-    def _choose(self) -> None:
-        """Wait for what can be used now."""
+    def _choose_what_to_poll(self) -> None:
+        """Poll a side only for what can be handled now."""
         is_reading = self.user.is_raw and not self.keys
         self._wait_for(self.user.descriptor, is_reading, bool(self.output))
         self._wait_for(self.master, not self.output, bool(self.keys) and not self.awaited)
@@ -318,7 +318,7 @@ class Relay:
             self._write_keys()
 
     def _take_keys(self) -> bool:
-        """Have the user's keys from now on, if they are ours. Whether they are."""
+        """Read the user's keys from now on. Returns False if they are not for us."""
         typed_ahead = self.user.take()
         self.keys += typed_ahead or b""
         return typed_ahead is not None
@@ -327,7 +327,7 @@ class Relay:
         if not self.user.is_raw:
             return
         try:
-            self.keys += os.read(self.user.descriptor, AT_ONCE)
+            self.keys += os.read(self.user.descriptor, LONGEST_READ)
         except BlockingIOError:
             return
         except OSError:
@@ -352,16 +352,16 @@ class Relay:
         pieces: list[bytes] = []
         total = 0
         try:
-            while total < AT_ONCE:
-                pieces.append(os.read(self.master, AT_ONCE))
+            while total < LONGEST_READ:
+                pieces.append(os.read(self.master, LONGEST_READ))
                 total += len(pieces[-1])
-                if len(pieces[-1]) < LITTLE:
+                if len(pieces[-1]) < SHORT_READ:
                     break
         except OSError:
             pass  # nothing more is there
         self.output = self.filter.feed(b"".join(pieces))
         if ESCAPE in self.output:
-            # Before it is shown: who is killed in between has noted too much, which does no harm.
+            # Before it is shown: if we are killed in between, too much is undone, which does no harm.
             self.user.note_undo(self.filter.undoing)
         self._write_output()
         return total
@@ -379,13 +379,13 @@ class Relay:
         box = select.poll()
         if self.master >= 0:
             box.register(self.master, select.POLLIN)
-        left = LAST_WORDS
+        left = MOST_UNREAD
         # To poll means to wait until the kernel has handed over what was written.
         while self._flush() and left > 0 and any(event & select.POLLIN for _, event in box.poll(0)):
             left -= self._read_output() or left
 
     def _flush(self) -> bool:
-        """Write what waits to be shown. False if the terminal takes nothing and somebody wants us to end."""
+        """Write what waits to be shown. Returns False if the terminal takes nothing and somebody wants us to end."""
         user = select.poll()
         user.register(self.user.descriptor, select.POLLOUT)
         while self.output:
@@ -462,7 +462,7 @@ class Relay:
         return was_continued
 
     def _go_on(self) -> None:
-        """Let the box go on, with the keys if they are ours."""
+        """Continue the box: in the foreground if the user's keys are ours, else behind."""
         has_keys = self.wants_keys and self._take_keys()
         self.user.copy_size(self.master)
         self.awaited += 1

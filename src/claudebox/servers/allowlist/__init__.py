@@ -1,4 +1,4 @@
-"""The list of hosts that a box may reach, and the words between the process that knows it and whoever starts that.
+"""The list of hosts that a box may reach, and what the process that knows it and the launch say to each other.
 
 A name is compared as DNS compares it: without regard to case, and without the dot at its end. Only ASCII counts, so
 that no two names look alike: others are written as they are in DNS (xn--…).
@@ -9,7 +9,8 @@ what happened.
 
 from __future__ import annotations
 
-from claudebox.model import Allowed
+from claudebox.model import Origin
+from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +31,16 @@ MEMORY = 8192
 END = b"\0"
 
 
+class Allowed(Record):
+    """A host that a box on tier `allowlist` reaches, and the ports of it."""
+
+    host: str  # a name, `*.` and the name above those that are meant, or an address
+    ports: tuple[int, ...]  # none: every port
+    origin: Origin
+    group: str = ""  # the group that it belongs to, if somebody asked for that
+    reason: str = ""  # why it is in the group
+
+
 def is_label(text: str) -> bool:
     """Whether this can be a part of a name. No dash comes first: a name may become a word of a command line."""
     return 0 < len(text) <= LONGEST_LABEL and not text.startswith("-") and LETTERS.issuperset(text)
@@ -47,7 +58,7 @@ def is_address(host: str) -> bool:
 
 
 def private_range(host: str, near: tuple[str, ...]) -> tuple[str, str] | None:
-    """The range in which an address is that is not on the internet, and why that is none of it."""
+    """The range of addresses that are not on the internet in which this one is, and why they are not."""
     if not is_address(host):
         return None
     from ipaddress import ip_address
@@ -63,7 +74,7 @@ def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:
 
 
 class HostList:
-    """The list, made for looking up hosts in it."""
+    """The list, indexed by host."""
 
     def __init__(self, allowed: Iterable[Allowed] = ()) -> None:
         self.rows: dict[str, list[Allowed]] = {}

@@ -40,7 +40,7 @@ MOST_GUESTS = 4096  # names below a `*.` row: the box decides how many there are
 
 
 class Unanswerable(Exception):
-    """A query that gets an error code, or None: no answer at all."""
+    """A query that gets an error code; None means no answer at all."""
 
     def __init__(self, code: int | None) -> None:
         super().__init__(code)
@@ -92,7 +92,7 @@ class NameServer:
         return self.by_address.get(int.from_bytes(address, "big") - FIRST, "") if len(address) == 4 else ""
 
     def answer_datagrams(self, own: socket.socket) -> None:
-        """Answer from the address that was asked, whichever that was: a program may know a resolver by heart."""
+        """Answer from the address that was asked: some programs have the address of a resolver built in."""
         for _ in range(AT_ONCE):
             try:
                 query, extra, _, sender = own.recvmsg(LARGEST_QUERY, ANCILLARY)
@@ -106,7 +106,7 @@ class NameServer:
                     continue
 
     def answer_stream(self, client: socket.socket, said: bytes) -> bytes | None:
-        """Answer the queries that have arrived as a whole. Returns what is left; None if one deserves no answer."""
+        """Answer the queries that are complete. Returns what is left; None if the connection has to be closed."""
         while len(said) >= LENGTH and len(said) >= (end := LENGTH + int.from_bytes(said[:LENGTH], "big")):
             reply = self.answer(said[LENGTH:end])
             if reply is None:
@@ -116,7 +116,7 @@ class NameServer:
         return said
 
     def answer(self, query: bytes) -> bytes | None:
-        """The answer to a query; None if it deserves none."""
+        """The answer to a query; None for a query that is not answered."""
         question = None
         try:
             question = read_question(query)

@@ -35,7 +35,7 @@ LEAST_PADDING = 4
 
 
 class BadHello(Exception):
-    """It is no ClientHello, or none that two readers would understand alike."""
+    """It is no ClientHello, or one that two readers could understand in two ways."""
 
 
 def is_tls(data: bytes) -> bool:
@@ -113,7 +113,7 @@ def _only_name(outer: _Reader) -> str:
 
 
 class Refusal(Exception):
-    """Why a connection is not made. With NO_ALERT, the reason is the network's: the list has nothing against it."""
+    """Why a connection is not made. NO_ALERT: the list allows it, and the network failed."""
 
     def __init__(self, text: str, alert: int = ACCESS_DENIED, *, is_lists: bool = False) -> None:
         super().__init__(text)
@@ -123,7 +123,7 @@ class Refusal(Exception):
 
 
 def in_words_of(first: bytes, refusal: Refusal) -> bytes | None:
-    """The answer to a client that began with these bytes: b"" if nothing can be said; None if more bytes would tell."""
+    """The answer to a client that began with these bytes; b"" if there is none; None if more bytes are needed."""
     text = f"claudebox: {refusal.text}"
     if first.startswith(METHODS):
         return _http(text, refusal.alert)

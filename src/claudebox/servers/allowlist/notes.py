@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from mmap import mmap
 
-from claudebox.model import Allowed, Origin
-from claudebox.servers.allowlist import END, WEB, HostList, is_name, with_port
+from claudebox.model import Origin
+from claudebox.servers.allowlist import END, WEB, Allowed, HostList, is_name, with_port
 from claudebox.servers.allowlist.dns import AAAA, A
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.state import journal
@@ -62,7 +62,7 @@ class Notes:
             self.asker.about(name, port)
 
     def refused_lookup(self, name: str, kind: int) -> None:
-        """Note a name that is not in the list. A look-up asks for several kinds of address, and counts once."""
+        """Note a look-up of a name that is not in the list. Its queries for IPv4 and IPv6 count once."""
         if not is_name(name) or name.endswith(NOISE):
             return
         if name not in self.looked_up:
@@ -86,7 +86,7 @@ class Notes:
             self._say_once(NO_MORE_REFUSALS)
 
     def _count(self, shown: str, times: int, *, is_lists: bool) -> None:
-        """Show the parent how often something was refused. It reads when the box has ended."""
+        """Write the summary for the parent, which reads it when the box has ended."""
         if shown not in self.refused and len(self.refused) >= MOST_NAMES:
             return
         self.refused[shown] = times, is_lists
@@ -109,7 +109,7 @@ class Notes:
 
 
 def refused_text(refused: dict[str, tuple[int, bool]]) -> str:
-    """What was refused and how often, and what would allow it."""
+    """The summary: what was refused, how often, and what would allow it."""
     most = sorted(((times, escape(host), helps) for host, (times, helps) in refused.items()), reverse=True)
     shown = most[:MOST_SHOWN]
     hosts = ", ".join(host if times == 1 else f"{host} ({times} times)" for times, host, _ in shown)

@@ -81,7 +81,7 @@ def _receive(channel: socket.socket) -> Iterator[socket.socket]:
 
 
 def original_destination(client: socket.socket) -> tuple[bytes, int]:
-    """Where a program of the box wanted to connect to, before nft led it here: the packed address, and the port."""
+    """The packed address and the port to which a program wanted to connect before nft redirected it."""
     if client.family == socket.AF_INET6:
         raw = client.getsockopt(socket.IPPROTO_IPV6, ORIGINAL_DESTINATION, 28)
         return raw[8:24], int.from_bytes(raw[2:4], "big")
@@ -90,7 +90,7 @@ def original_destination(client: socket.socket) -> tuple[bytes, int]:
 
 
 class Opened(Connection):
-    """What a program of the box has opened."""
+    """A connection that a program of the box has opened."""
 
     def __init__(self, client: socket.socket, kind: int, name: str, port: int) -> None:
         super().__init__(client, name, port)
@@ -103,7 +103,7 @@ class Opened(Connection):
 
 
 class Relay(Carrier[Opened]):
-    """Everything that is said between the box and the world."""
+    """All traffic between the box and the world."""
 
     def __init__(self, hosts: HostList, notes: Notes, near: tuple[str, ...], host_ports: set[int]) -> None:
         super().__init__(dial)
@@ -159,7 +159,7 @@ class Relay(Carrier[Opened]):
     # Refusals
 
     def refuse(self, connection: Opened, failure: Exception) -> None:
-        """Say why in the client's own protocol, for which it has to speak first."""
+        """Say why, in the client's own protocol: so the client has to speak first."""
         unknown = f"{connection.name}: {type(failure).__name__}"
         connection.refusal = failure if isinstance(failure, Refusal) else Refusal(unknown, NO_ALERT)
         if connection.is_listed:
@@ -241,7 +241,7 @@ class Relay(Carrier[Opened]):
 
 
 def _names_its_host(connection: Opened, *, is_all: bool) -> bool:
-    """Whether a ClientHello names the host that it goes to; False if it is not complete yet. Else a Refusal."""
+    """Whether a ClientHello names the host that it goes to; False if it is not complete yet. Raises a Refusal."""
     name = connection.name
     try:
         said = server_name(connection.first)
@@ -258,7 +258,7 @@ def _names_its_host(connection: Opened, *, is_all: bool) -> bool:
 
 
 def dial(connection: Opened) -> socket.socket:
-    """A connection to where this one leads. Raises a Refusal if there is no address of the internet that answers."""
+    """Connect to where this one leads. Raises a Refusal if no address of the internet answers."""
     name, port = connection.name, connection.port
     if connection.kind == LOCALHOST:
         try:
@@ -283,7 +283,7 @@ def _near(_period: float) -> tuple[str, ...]:
 
 @lru_cache(MOST_REMEMBERED)
 def _addresses_of(name: str, _period: float) -> tuple[str, ...]:
-    """Each is looked at whenever it is used, so to remember it opens nothing."""
+    """Cached: each address is checked whenever it is used."""
     try:
         return tuple(str(row[4][0]) for row in socket.getaddrinfo(name, None, type=socket.SOCK_STREAM))
     except (OSError, UnicodeError) as error:
@@ -292,13 +292,13 @@ def _addresses_of(name: str, _period: float) -> tuple[str, ...]:
 
 
 def _as_kernel_sees(text: str) -> Address:
-    """The address to which the kernel would send: IPv4-mapped ones are IPv4."""
+    """The address to which the kernel would send: an IPv4-mapped one is IPv4."""
     address = ip_address(text.partition("%")[0])
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
 def _connect_first(addresses: list[Address], port: int) -> socket.socket:
-    """Connect to the first that answers: each gets a moment before the next one is tried beside it."""
+    """Connect to the first that answers. Each gets a moment before the next one is tried in parallel."""
     end = time.monotonic() + PATIENCE_SECONDS
     poll, trying, waiting, error = select.poll(), dict[int, socket.socket](), [*addresses], "no answer"
     try:

@@ -99,7 +99,7 @@ def run(broker: Broker, dummy: str, end: int, channel: int) -> None:
 
 
 def open_signals() -> int:
-    """A pipe that a signal writes to. One that comes just before a wait begins would not end that wait otherwise."""
+    """A pipe that signals write to. A signal just before a wait would not interrupt it."""
     readable, writable = os.pipe()
     os.set_blocking(writable, False)
     signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
@@ -127,7 +127,7 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
 
 
 def _warm(session: Session) -> None:
-    """Renew the login if it is due, and connect before Claude asks. If that fails, Claude hears of it when it asks."""
+    """Renew the login if it is due, and connect, before Claude asks. Errors are reported when Claude asks."""
     try:
         session.credential.headers()
         session.upstream.keep(session.upstream.connect())
@@ -136,7 +136,7 @@ def _warm(session: Session) -> None:
 
 
 def serve(listener: socket.socket, session: Session, end: int, signals: int) -> None:
-    """Accept connections until `end` becomes readable: then there is nobody left to serve. `signals` ends a wait."""
+    """Accept connections until `end` becomes readable, because the box has ended. `signals` interrupts the wait."""
     threading.stack_size(STACK_BYTES)
     places = threading.BoundedSemaphore(MOST_CONNECTIONS)
     poll = select.poll()
@@ -227,7 +227,7 @@ class Exchange:
         except Refusal as error:
             refusal = error
         body = self._body(head.framing, large, keeps=is_forwarded)
-        self.stays_open = "close" not in dict(head.headers).get("connection", "").lower()
+        self.stays_open = head.keeps_open
         if refusal is not None:
             raise refusal
         return body if is_forwarded else None
@@ -282,7 +282,7 @@ class Exchange:
         self.client.sendall(LAST_CHUNK)
 
     def _relay(self, answer: AnswerHead, pieces: Iterator[bytes], usage: Usage) -> None:
-        """Pass the answer on piece by piece, except for its end. Without that, the box sees that it was cut off."""
+        """Pass the answer on piece by piece, without its last chunk. Until that comes, the answer counts as cut off."""
         if 300 <= answer.status < 400:
             raise Refusal(502, FAILED, "the API leads elsewhere, where the credential does not go")
         if dict(answer.headers).get("content-encoding", "identity").lower() != "identity":
@@ -315,7 +315,7 @@ class Exchange:
         return head_bytes(f"HTTP/1.1 {status}", (*headers, *closing))
 
     def _linger(self) -> None:
-        """Read on for a moment: what is not read would make the end of the connection an error, and lose the answer."""
+        """Read for a moment longer: closing with unread data resets the connection, and the answer is lost."""
         self.client.shutdown(socket.SHUT_WR)
         self.client.settimeout(LINGER_SECONDS)
         deadline = time.monotonic() + LINGER_SECONDS

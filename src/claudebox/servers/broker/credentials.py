@@ -14,7 +14,7 @@ from typing import Any
 from claudebox.files import Replacement, open_lock, take_lock
 from claudebox.host.variables import API_KEY, OAUTH_TOKEN
 from claudebox.servers.broker.messages import Headers, Malformed
-from claudebox.servers.broker.policy import OAUTH_BETA, Refusal, Revoked, Unavailable
+from claudebox.servers.broker.policy import BETA, OAUTH_BETA, Refusal, Revoked, Unavailable
 from claudebox.servers.broker.upstream import CLOSING, FAILURES, Upstream
 from claudebox.state.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
 
@@ -44,7 +44,7 @@ class Fixed:
     def headers(self) -> Headers:
         if self.variable == API_KEY:
             return (("x-api-key", self.value),)
-        beta = (("anthropic-beta", OAUTH_BETA),) if self.variable == OAUTH_TOKEN else ()
+        beta = ((BETA, OAUTH_BETA),) if self.variable == OAUTH_TOKEN else ()
         return (("authorization", f"Bearer {self.value}"), *beta)
 
     def renew(self, refused: Headers) -> None:  # noqa: ARG002  (the same each time)
@@ -118,7 +118,7 @@ class Subscription:
         return tokens
 
     def _renew(self, old: Tokens) -> Tokens:
-        """Renew under the locks, unless somebody else was quicker: then what they stored is ours, too."""
+        """Renew under the locks, or use what somebody else has stored meanwhile."""
         descriptor = open_lock(self.own_lock)
         try:
             deadline = time.monotonic() + RENEWAL_PATIENCE_SECONDS
@@ -190,7 +190,7 @@ def _is_due(tokens: Tokens) -> bool:
 
 
 def _headers(tokens: Tokens) -> Headers:
-    return (("authorization", f"Bearer {tokens.access}"), ("anthropic-beta", OAUTH_BETA))
+    return (("authorization", f"Bearer {tokens.access}"), (BETA, OAUTH_BETA))
 
 
 def renew(upstream: Upstream, old: Tokens) -> Tokens:

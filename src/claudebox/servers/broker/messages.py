@@ -67,6 +67,7 @@ class RequestHead(Record):
     target: str
     headers: Headers
     framing: Framing
+    keeps_open: bool
 
 
 class AnswerHead(Record):
@@ -87,7 +88,7 @@ class Reader:
         self.has_begun = False  # whether anything was received since the last message
 
     def until(self, mark: bytes, limit: int) -> bytes:
-        """Take everything before the mark, and drop the mark."""
+        """Take everything up to the mark, which is dropped."""
         searched = 0
         while (found := self.buffer.find(mark, searched)) < 0:
             if len(self.buffer) >= limit + len(mark):
@@ -109,7 +110,7 @@ class Reader:
         return taken
 
     def next_message(self) -> None:
-        """Begin anew: if the other side closes now, it closes between two messages."""
+        """Begin a message: if the other side closes now, it has closed between two."""
         self.has_begun = bool(self.buffer)
 
     def _receive_more(self) -> None:
@@ -123,15 +124,15 @@ class Reader:
 def read_request(reader: Reader) -> RequestHead:
     """Read the head of a request. Raises Malformed."""
     match, headers, framing = _read_head(reader, REQUEST_LINE, VALUE)
-    if not _values(headers, "host"):
+    if "host" not in dict(headers):
         raise Malformed("no host")
-    if _values(headers, "expect"):
+    if "expect" in dict(headers):
         raise Malformed("expectation", 417)  # whoever has one then sends everything at once
-    return RequestHead(match[1].decode(), match[2].decode(), headers, framing or Framing(0))
+    return RequestHead(match[1].decode(), match[2].decode(), headers, framing or Framing(0), _keeps_open(headers))
 
 
 def read_answer(reader: Reader) -> AnswerHead:
-    """Read the head of the final answer: those before it only say that there is more to come. Raises Malformed."""
+    """Read the head of the final answer, after interim ones (1xx). Raises Malformed."""
     for _ in range(MOST_INTERIM_ANSWERS):
         match, headers, framing = _read_head(reader, STATUS_LINE, ANSWERED_VALUE)
         status = int(match[1])
@@ -139,9 +140,8 @@ def read_answer(reader: Reader) -> AnswerHead:
             break
         if status >= 200:
             framing = Framing(0) if status in WITHOUT_BODY else framing or Framing(-1)
-            is_closed = "close" in ",".join(_values(headers, "connection")).lower()
-            is_usual = match[0].startswith(b"HTTP/1.1")
-            return AnswerHead(status, headers, framing, is_usual and not is_closed and framing != Framing(-1))
+            keeps_open = match[0].startswith(b"HTTP/1.1") and framing != Framing(-1) and _keeps_open(headers)
+            return AnswerHead(status, headers, framing, keeps_open)
     raise Malformed("it speaks another protocol")
 
 
@@ -172,22 +172,21 @@ def _header(line: bytes, allowed: re.Pattern[bytes]) -> tuple[str, str]:
 
 
 def _framing(headers: Headers) -> Framing | None:
-    lengths, codings = _values(headers, "content-length"), _values(headers, "transfer-encoding")
-    if lengths and codings:
+    """What they say of the body; each of the two is there once at most."""
+    length, coding = (dict(headers).get(name) for name in ("content-length", "transfer-encoding"))
+    if length is None and coding is None:
+        return None
+    if length is not None and coding is not None:
         raise Malformed("both a length and chunks")
-    if codings:
-        if codings[0].lower() != "chunked":
-            raise Malformed("transfer coding")
-        return Framing(-1, is_chunked=True)
-    if lengths:
-        if not LENGTH.fullmatch(lengths[0]):
-            raise Malformed("length")
-        return Framing(int(lengths[0]))
-    return None
+    if coding is not None and coding.lower() != "chunked":
+        raise Malformed("transfer coding")
+    if length is not None and not LENGTH.fullmatch(length):
+        raise Malformed("length")
+    return Framing(-1, is_chunked=True) if length is None else Framing(int(length))
 
 
-def _values(headers: Headers, wanted: str) -> list[str]:
-    return [value for name, value in headers if name == wanted]
+def _keeps_open(headers: Headers) -> bool:
+    return not any(name == "connection" and "close" in value.lower() for name, value in headers)
 
 
 def read_body(reader: Reader, framing: Framing) -> Iterator[bytes]:

@@ -41,6 +41,7 @@ ANSWERED_HEADERS = frozenset(("content-type", "date", "request-id", "retry-after
 ANSWERED_PREFIXES = ("anthropic-ratelimit-",)
 
 BEARER = "bearer "
+BETA = "anthropic-beta"  # the features that a request asks for
 OAUTH_BETA = "oauth-2025-04-20"
 
 # The API's names for errors: with one of them, Claude shows the message.
@@ -79,7 +80,7 @@ def check_request(method: str, target: str, headers: Headers, dummy: str) -> boo
 
 
 def shows(headers: Headers, dummy: str) -> bool:
-    """Whether every credential in the request is the dummy, and there is one."""
+    """Whether the request has a credential, and each is the dummy."""
     given = [value for name, value in headers if name == "x-api-key"]
     for name, value in headers:
         if name == "authorization":
@@ -91,20 +92,13 @@ def shows(headers: Headers, dummy: str) -> bool:
 
 def sent_headers(headers: Headers, host: str, credential: Headers) -> Headers:
     """The headers that go to the API: some of the box's, with the real credential."""
-    kept = _only(headers, SENT_HEADERS, SENT_PREFIXES)
-    if any(name == "authorization" for name, _ in credential) and dict(credential).get("anthropic-beta"):
-        kept = _with_beta(kept, dict(credential)["anthropic-beta"])
-        credential = tuple(pair for pair in credential if pair[0] != "anthropic-beta")
     # The answer must not be compressed: it is searched for the credential.
-    return (("host", host), *kept, ("accept-encoding", "identity"), *credential)
-
-
-def _with_beta(headers: Headers, beta: str) -> Headers:
-    """Ask for this feature, too, beside those that the box asks for."""
-    asked = [word for name, value in headers if name == "anthropic-beta" for word in value.split(",")]
-    words = [word.strip() for word in asked if word.strip()]
-    words += [] if beta in words else [beta]
-    return (*(pair for pair in headers if pair[0] != "anthropic-beta"), ("anthropic-beta", ",".join(words)))
+    sent = (*_only(headers, SENT_HEADERS, SENT_PREFIXES), ("accept-encoding", "identity"), *credential)
+    # A login needs a feature, beside those that the box asks for.
+    asked = (word.strip() for name, value in sent if name == BETA for word in value.split(","))
+    features = ",".join(dict.fromkeys(filter(None, asked)))
+    beta = ((BETA, features),) if features else ()
+    return (("host", host), *(pair for pair in sent if pair[0] != BETA), *beta)
 
 
 def answered_headers(headers: Headers, is_clean: Callable[[str], bool]) -> Headers:
@@ -148,7 +142,7 @@ class Leak(Exception):
 
 
 class Cutter:
-    """Lets pieces of an answer through, up to where a secret may begin."""
+    """Passes pieces of an answer on, and holds back the end of one in which a secret may begin."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         long_enough = {secret.encode() for secret in secrets if len(secret) >= SHORTEST_SECRET}
@@ -181,7 +175,7 @@ class Cutter:
 
 
 def plainly(text: bytes) -> bytes:
-    """The text without the ways in which JSON and addresses write a character, nested ones too."""
+    """The text with the escapes of JSON and URLs decoded, nested ones too."""
     for _ in range(MOST_NESTED):
         before = text
         if b"%" in text:
@@ -194,7 +188,7 @@ def plainly(text: bytes) -> bytes:
 
 
 def _overlap(text: bytes, secret: bytes) -> int:
-    """How many bytes at the end of the text may be the beginning of the secret, however it is written."""
+    """How many bytes at the end of the text may be the beginning of the secret, escaped or not."""
     tail = text[-len(secret) * MOST_BYTES :]
     for found in re.finditer(rb"[\\%" + re.escape(secret[:1]) + rb"]", tail):
         if _may_begin(secret, tail, found.start()):
@@ -203,7 +197,7 @@ def _overlap(text: bytes, secret: bytes) -> int:
 
 
 def _may_begin(secret: bytes, tail: bytes, start: int) -> bool:
-    """Whether the tail, from there on, is the beginning of the secret. Most places are ruled out at first sight."""
+    """Whether the tail, from there on, is the beginning of the secret. Most places fail the first check."""
     is_plain = tail.startswith(secret[:1], start)
     if not is_plain and not any(form.match(tail, start) for form in (IN_JSON, IN_ADDRESS, UNFINISHED)):
         return False
@@ -212,5 +206,5 @@ def _may_begin(secret: bytes, tail: bytes, start: int) -> bool:
 
 
 def _finished(text: bytes) -> bytes:
-    """The text without what may become another character when more of it is there: one form may be in another."""
+    """The text without an unfinished escape at its end. Twice: one escape may be in another."""
     return UNFINISHED.sub(b"", UNFINISHED.sub(b"", text))

@@ -39,7 +39,7 @@ class Gone(Exception):
 
 
 class Connection:
-    """A connection to the API, on which one request after the other is made."""
+    """A connection to the API, for one request after the other."""
 
     def __init__(self, transport: socket.socket, silence: float) -> None:
         self.transport = transport
@@ -70,7 +70,7 @@ class Connection:
         self.is_idle = answer.keeps_open
 
     def _receive(self, limit: int) -> bytes:
-        """Receive. Raises Gone if nobody waits for it any more: an answer that nobody reads costs, too."""
+        """Receive. Raises Gone if the asker has closed: an answer that nobody reads costs tokens, too."""
         if self.asker is None:
             return self.transport.recv(limit)
         # This must not block: what is there may belong to TLS alone, and no answer has come yet.
@@ -100,7 +100,7 @@ class Connection:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the other side has sent nothing since, not even an end, and is not about to close by its age."""
+        """Whether it is silent and young: the other side has neither sent anything nor closed it, nor is about to."""
         pending = self.transport.pending() if isinstance(self.transport, ssl.SSLSocket) else 0
         if time.monotonic() - self.idle_since > IDLE_SECONDS or self.reader.buffer or pending:
             return False
@@ -116,7 +116,7 @@ class Connection:
 
 
 class Upstream:
-    """A server, and the connections to it that nobody uses at the moment. `failure` is what cannot be done without."""
+    """A server, and idle connections to it. `failure` is what an error says first."""
 
     def __init__(
         self,

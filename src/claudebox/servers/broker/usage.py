@@ -103,7 +103,7 @@ class Usage:
 
 
 def _most(asked: bytes) -> int:
-    """How many tokens an answer may have that comes at once, at its end; 0 if it would come piece by piece."""
+    """`max_tokens` of a non-streaming request; 0 for a streaming one."""
     try:
         request = json.loads(asked)
     except (ValueError, RecursionError):
@@ -161,7 +161,7 @@ class Meter:
             self.tokens += tokens
 
     def note_refusal(self, target: str, status: int) -> None:
-        """Note a request that went nowhere, unless there were too many."""
+        """Note a refused request, unless there were too many."""
         self.refusals += 1
         if self.refusals <= MOST_REFUSALS:
             self.note(path=target[:LONGEST_TARGET], status=status)

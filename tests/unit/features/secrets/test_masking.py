@@ -1,10 +1,9 @@
 """Masking by spans: no secret comes through, in whichever syntax; the rest stays; nobody can test a guess."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import subprocess
+import time
 import tomllib
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from claudebox.features.secrets import masking
 from claudebox.features.secrets.masking import Decoy, Masker, may_hold_secret
 from claudebox.features.secrets.private_keys import BLOCKS
 from claudebox.features.secrets.table import ALL, CONTENT, TELLING
@@ -89,6 +89,9 @@ TELLING_CASES = [
     ("x.xml", "<r><password><!-- old -->@</password></r>"),
     ("x.xml", '<r><add key="Password" value="@"/></r>'),
     ("x.xml", "<r><key>API_KEY</key>\n<string>@</string></r>"),
+    ("x.xml", '<r><property name="connection.password">@</property></r>'),
+    ("x.ovpn", "<auth-user-pass>\njoe\n@\n</auth-user-pass>"),
+    ("a.json", '{"args": ["--password", "@"]}'),
 ]
 
 
@@ -112,6 +115,14 @@ def test_no_secret_comes_through(end: str, how: str) -> None:
         'define("DB_PASSWORD", "correcthorse");',
         "url: postgres://joe:correcthorse@db/x",
         '{"ApiKey": "\\u0063\\u006f\\u0072\\u0072\\u0065\\u0063\\u0074"}',
+        "password: 'it''s correct'",
+        "password: !!str correct",
+        "password: &p correct",
+        "passwords:\n  - Correct-horse\n  - correct1",
+        "<password><![CDATA[correct]]></password>",
+        '["--password", "correcthorse"]',
+        "secretData: |\n" + "  correcthorse\n" * 500,
+        "kennwort: correcthorse",
     ],
 )
 def test_plain_words_are_secrets_under_a_telling_key(text: str) -> None:
@@ -211,7 +222,7 @@ def test_token_is_found_anywhere_and_keeps_its_prefix(token: str, how: str) -> N
     assert how == ALL or (shown.startswith(f"some words {token[:4]}") and shown.endswith(", and more\n"))
     assert token[:4] in shown
     assert token[8:14] not in shown
-    assert may_hold_secret(token.encode())
+    assert may_hold_secret(token.encode(), "notes.txt")
 
 
 def test_content_counts_only_if_it_is_sure() -> None:
@@ -225,6 +236,70 @@ def test_content_counts_only_if_it_is_sure() -> None:
         assert masker().mask(text.encode(), CONTENT, "notes.txt") is None
     assert masked(f"a\nexport API_TOKEN={SECRET}\nb: c\n", CONTENT, "notes.txt").endswith("\nb: c\n")
     assert SECRET not in masked(f"API_TOKEN={SECRET}\npassword: {SECRET}\n", CONTENT, "notes.txt")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("config.json", '{"password": "@"}'),
+        ("config.yml", "db:\n  password: @\n"),
+        ("config.toml", 'api_token = "@"\n'),
+        ("config.ini", "[db]\npassword=@\n"),
+    ],
+)
+def test_settings_count_whatever_the_case_of_their_keys(path: str, text: str) -> None:
+    assert may_hold_secret(text.encode(), path)
+    assert SECRET not in masked(text.replace("@", SECRET), CONTENT, path)
+    assert masker().mask(text.replace("@", SECRET).encode(), CONTENT, "notes.txt") is None
+
+
+def test_many_decoys_say_no_more_than_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each start draws anew. Where the real letter never came, the one that never came would be the real one."""
+    seen: list[set[str]] = [set() for _ in SECRET]
+    for start in range(500):
+        monkeypatch.setattr(masking, "OF_THIS_START", b"%d" % start)
+        for letters, letter in zip(seen, masked(f"A_PASSWORD={SECRET}\n").partition("=")[2], strict=False):
+            letters.add(letter)
+    assert all(letter in letters for letter, letters in zip(SECRET, seen, strict=True))
+
+
+SHAPES = (
+    "://",
+    "http://a:b@c/",
+    "http://a/hook/b1c2d3/",
+    "http://a@",
+    "a_token=abcdEfg1 ",
+    '{"a_token":"abcdEfg1",',
+    "a_token='",
+    'a_token="\\',
+    "a_token: |\n  x\n",
+    "a_token:\n\n",
+    "<token>",
+    "# ",
+    "'a' #",
+    "token ",
+    "token=\t",
+    "-----BEGIN PRIVATE KEY-----\n",
+    "-----BEGIN PRIVATE KEY-----",
+    "public_key=abc token ",
+    "aB3dE6gH9jK2=",
+    "password: 'it''",
+    "passwords:\n - a\n",
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("how", HOWS)
+def test_time_grows_as_the_text_does(shape: str, how: str) -> None:
+    def seconds(length: int) -> float:
+        content = (shape * (length // len(shape))).encode()
+        start = time.process_time()
+        may_hold_secret(content, "x.json")
+        masker().mask(content, how, "x.env")
+        return time.process_time() - start
+
+    few = max(seconds(10_000), 0.002)
+    assert seconds(80_000) < 8 * 4 * few, "with the square of its length it would take 64 times as long"
 
 
 def test_guess_cannot_be_tested_but_what_nobody_guesses_agrees() -> None:
@@ -341,4 +416,4 @@ def test_no_window_of_a_random_secret_survives(lines: list[tuple[str, str, str]]
 def test_nothing_raises(content: bytes) -> None:
     for how in HOWS:
         masker().mask(content, how, "x")
-    may_hold_secret(content)
+    may_hold_secret(content, "x")

@@ -1,7 +1,5 @@
 """What names say, and that a walk finds each of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -31,13 +29,7 @@ def test_usual_names_are_found_and_ordinary_ones_are_not(tmp_path: Path) -> None
 
 
 def test_every_row_is_found_however_it_is_spelled(tmp_path: Path) -> None:
-    rows = [
-        name
-        for _, reason, names in ROWS
-        if reason
-        for name in names.split()
-        if name not in IN_SKIPPED and name[:5] != ".git/"
-    ]
+    rows = [name for _, reason, names in ROWS if reason for name in names.split() if name not in IN_SKIPPED]
     names = [f"{name.replace('*', 'x')}y" if name.endswith("/") else name.replace("*", "x") for name in rows]
     spelled = [one for name in names for one in (name, f"{name}~", f"{name}.bak", name.upper(), name.replace("_", "-"))]
     parts = [name.rpartition("/") for name in names]

@@ -3,16 +3,14 @@
 And what is asked on the desktop: once for each host, and a yes counts from then on.
 """
 
-from __future__ import annotations
-
 from mmap import mmap
 from pathlib import Path
 
 import pytest
 
-from claudebox.features.allowlist.diagnosis import NOTHING, log_text, suggestion
-from claudebox.model import Allowed, Origin
-from claudebox.servers.allowlist import END, MEMORY, HostList
+from claudebox.commands.logs import NOT_REACHED, network_log_text, suggestion
+from claudebox.model import Origin
+from claudebox.servers.allowlist import END, MEMORY, Allowed, HostList
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.servers.allowlist.notes import (
     MOST_LINES,
@@ -104,20 +102,20 @@ def test_journal_is_bounded(notes: Notes) -> None:
         f"after {MOST_LINES} lines, nothing more of this box is noted",
     ]
     assert len(entries) == MOST_LINES + len(stopped)
-    last = log_text(entries).splitlines()[-1]
+    last = network_log_text(entries).splitlines()[-1]
     assert last.endswith(f"stopped                    ({stopped[-1]})")
     assert suggestion(entries).count("stopped") == 0
 
 
 def test_log_and_suggestion(notes: Notes) -> None:
-    assert log_text([]) == suggestion([]) == NOTHING
+    assert network_log_text([]) == suggestion([]) == NOT_REACHED
     notes.carried("registry.npmjs.org", 443, 1234, 56_789_012, 300)
     notes.carried("github.com", 22, 5, 0, 1)
     notes.refused_lookup("tracker.example", A)
     notes.not_made("git.example", 2222, NOT_LISTED)
     notes.not_made("down.example", 80, Refusal("no answer", 0))
     entries = read_journal(notes.path)
-    assert [line[16:] for line in log_text(entries).splitlines()] == [
+    assert [line[16:] for line in network_log_text(entries).splitlines()] == [
         "           sent  received  host",
         "allowed      1K       54M  registry.npmjs.org:443",
         "allowed      5B        0B  github.com:22",
@@ -141,7 +139,7 @@ def test_log_and_suggestion(notes: Notes) -> None:
     "name", ['a"b', "a\\b", "a\nb", "пример", "x", "192.168.1.5", "fe80::1", "127.0.0.1", '1.2.3.4"']
 )
 def test_suggestion_is_nothing_that_would_be_refused(name: str) -> None:
-    assert suggestion([{"name": name, "port": 443, "verdict": "refused"}]) == NOTHING
+    assert suggestion([{"name": name, "port": 443, "verdict": "refused"}]) == NOT_REACHED
 
 
 def test_fields_of_the_journal_are_those_that_the_reference_has(notes: Notes) -> None:

@@ -1,0 +1,152 @@
+"""What an agent or the user's own tools do while a box runs, so that a mask stays off or comes too late."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import Account, Box, git, keepers_of
+from live import CANARY, ENV, Running, running
+from patience import comes_true
+
+pytestmark = [pytest.mark.req("MASK-01"), pytest.mark.attributes]
+
+SOON = 2  # seconds: on a busy machine, too
+
+
+@pytest.fixture
+def env(account: Account, project: Path) -> Path:
+    account.write(project / "app/main.py", "x\n")
+    return account.write(project / ".env", ENV)
+
+
+def is_kept(inside: Running, *names: str) -> bool:
+    """Whether a saved file and new ones are masked soon, or empty."""
+    for name in names:
+        inside.save(name, ENV)
+    return comes_true(lambda: not any(CANARY in inside.last(name) for name in names), SOON)
+
+
+def test_symlinks_in_circles(box: Box, env: Path) -> None:
+    with running(box, ".env", ".env.local") as inside:
+        for number in range(100):
+            for one, other in (("a", "b"), ("b", "a")):
+                (box.project / f"{one}{number}").symlink_to(f"{other}{number}")
+        time.sleep(0.5)
+        assert is_kept(inside, ".env", ".env.local")
+
+
+def test_thousands_of_symlinks(box: Box, env: Path) -> None:
+    with running(box, ".env", ".env.local") as inside:
+        for number in range(5000):
+            (box.project / f".env.{number}").symlink_to(f"x{number}")
+        assert is_kept(inside, ".env", ".env.local")
+
+
+def test_who_judges_is_held_up(box: Box, env: Path) -> None:
+    """As by a file that takes long to judge. What waits for it is covered meanwhile."""
+    with running(box, ".env", ".env.local", "app/database.yml") as inside:
+        judge, _ = keepers_of(inside.process.pid)
+        os.kill(judge, signal.SIGSTOP)
+        try:
+            assert is_kept(inside, ".env", ".env.local", "app/database.yml")
+        finally:
+            os.kill(judge, signal.SIGCONT)
+        assert comes_true(lambda: inside.is_masked(".env.local"))
+
+
+def test_large_directory_is_moved_again_and_again(box: Box, env: Path, account: Account) -> None:
+    account.run("sh", "-c", "mkdir big; seq -f 'big/%.0f.js' 60000 | xargs touch", cwd=box.project)
+    names = ["big", "big2"]
+    with running(box, ".env", ".env.local") as inside:
+        for _ in range(10):
+            (box.project / names[0]).rename(box.project / names[1])
+            names.reverse()
+        assert is_kept(inside, ".env", ".env.local")
+
+
+@pytest.mark.parametrize("name", [".database.yml.swp", ".server.pem.swo", ".env.un~"])
+def test_what_an_editor_keeps_while_somebody_edits(box: Box, env: Path, account: Account, name: str) -> None:
+    """vim writes it in a form of its own, in blocks, and does not close it. It held what the file holds."""
+    with running(box, name) as inside, (box.project / name).open("wb", buffering=0) as swap:
+        account.own(box.project / name)
+        time.sleep(0.5)
+        swap.write(b"b0VIM 9.0" + bytes(4000) + f"password: {CANARY}\n".encode())
+        assert comes_true(lambda: CANARY not in inside.last(name), SOON)
+
+
+def test_file_that_is_written_to_later(box: Box, env: Path, account: Account) -> None:
+    """`(sleep 1; echo API_TOKEN=…; sleep 5) >.env.local`"""
+    with running(box, ".env.local") as inside, account.write(box.project / ".env.local").open("a") as file:
+        time.sleep(0.5)
+        file.write(ENV)
+        file.flush()
+        assert comes_true(lambda: inside.is_masked(".env.local"), SOON)
+
+
+def test_directory_is_moved_to_where_nobody_looks(box: Box, env: Path) -> None:
+    """The shell of the user is still in there."""
+    with running(box, "node_modules/x/app/.env.local") as inside:
+        (box.project / "node_modules/x").mkdir(parents=True)
+        (box.project / "app").rename(box.project / "node_modules/x/app")
+        assert is_kept(inside, "node_modules/x/app/.env.local")
+    assert "node_modules/x/app/.env.local was moved away" in " ".join(inside.errors.read_text().split())
+
+
+@pytest.mark.parametrize("name", [".env", ".env.local"])
+def test_fifo(box: Box, env: Path, name: str) -> None:
+    """A password manager writes into it. The one who reads it in the box would wait for that, and get the secret."""
+    with running(box, name) as inside:
+        os.mkfifo(box.project / "fifo")
+        os.chown(box.project / "fifo", inside.account.uid, inside.account.gid)
+        (box.project / "fifo").rename(box.project / name)
+        time.sleep(1)
+        assert inside.last(name) == "b''"
+
+
+def test_hidden_file_is_saved(box: Box, env: Path, account: Account) -> None:
+    account.write(box.project / "notes.md", CANARY)
+    with running(box, "notes.md", options=("--hide", "notes.md")) as inside:
+        inside.save("notes.md", f"{CANARY} again")
+        time.sleep(0.5)
+        assert inside.last("notes.md") == "b''"
+    assert "notes.md was saved" in inside.errors.read_text()
+
+
+def test_agent_uses_up_what_is_watched(box: Box, env: Path) -> None:
+    """Directories that were there when the box started are watched before the program starts."""
+    with running(box, "app/.env.local") as inside:
+        for number in range(3500):
+            (box.project / f"new{number}").mkdir()
+        assert is_kept(inside, "app/.env.local")
+    said = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
+    assert said in " ".join(inside.errors.read_text().split())
+
+
+def test_repository_in_the_project_gets_a_password(box: Box, env: Path, account: Account) -> None:
+    account.write(box.project / "lib/x.py")
+    git(account, box.project / "lib", "init", "-q")
+    for name in ("HEAD", "config", "objects/x", "refs/x"):
+        account.write(box.project / "lib/.git/modules/sub" / name, "ref: refs/heads/main\n")
+    remote, names = f'[remote "o"]\nurl = https://bob:{CANARY}@git.example/x\n', ("lib/.git", "lib/.git/modules/sub")
+    with running(box, *(f"{name}/config" for name in names)) as inside:
+        for name in names:
+            inside.save(f"{name}/config", remote)
+            assert comes_true(lambda name=name: inside.is_masked(f"{name}/config", "url = "), SOON), name  # type: ignore[misc]
+
+
+def test_repository_of_a_worktree_gets_a_password(box: Box, account: Account) -> None:
+    repository, box.project = account.home / "src/main", account.home / "src/tree"
+    account.write(repository / "README.md", "x\n")
+    git(account, repository, "init", "-q")
+    git(account, repository, "add", "-A")
+    git(account, repository, "commit", "-qm", "x")
+    git(account, repository, "worktree", "add", "-q", str(box.project))
+    config = repository / ".git/config"
+    with running(box, str(config)) as inside:
+        git(account, repository, "remote", "add", "origin", f"https://joe:{CANARY}@git.example/x.git")
+        assert comes_true(lambda: inside.is_masked(str(config), "url = "), SOON)
