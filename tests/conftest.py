@@ -4,8 +4,6 @@ Started as root, every test of the box runs twice: as root and as an ordinary us
 ordinary user, the half that needs root is skipped, which CI does not accept.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
@@ -19,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from hosts.machine import Machine, debian
 from running import pins
 from running.machine import ACCOUNT, ACCOUNTS
 from running.needs import SYSTEM_PATH, needed
@@ -109,6 +108,19 @@ class Account:
             pass_fds=pass_fds,
             start_new_session=True,
             check=False,
+        )
+
+    def start(self, *command: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+        """A program that runs on while the test does something else; its output is piped."""
+        return subprocess.Popen(
+            self.becoming(*command),
+            cwd=cwd or self.home,
+            env=self.environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
         )
 
     @contextlib.contextmanager
@@ -237,7 +249,10 @@ def project(account: Account) -> Path:
 
 @pytest.fixture
 @needed("box")
-def box(account: Account, project: Path) -> Box:
+def box(request: pytest.FixtureRequest, account: Account, project: Path) -> Box:
+    """With another bwrap if the test has `@each_bwrap`."""
+    if hasattr(request, "param"):
+        account.environ["CLAUDEBOX_BWRAP"] = request.param
     return Box(account, project)
 
 
@@ -246,6 +261,12 @@ def box(account: Account, project: Path) -> Box:
 def shop(user: Account) -> Box:
     """A box of the ordinary user, where root would show nothing more."""
     return Box(user, user.write(user.home / "src" / "shop" / "README.md", "a shop\n").parent)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """One that does not exist, with Debian."""
+    return debian(tmp_path)
 
 
 @pytest.fixture

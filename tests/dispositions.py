@@ -4,8 +4,6 @@ Whoever starts the tests may ignore some: `nohup` does, and so does a shell with
 the background. A program inherits that, and Python then has no handler for Ctrl-C. A handler is not inherited.
 """
 
-from __future__ import annotations
-
 import signal
 
 FIXED = {signal.SIGKILL, signal.SIGSTOP}

@@ -6,8 +6,6 @@ is kept as the difference from it, so that a change that concerns all of them is
 `pytest --update-golden` writes them anew; the difference is then for a person to read.
 """
 
-from __future__ import annotations
-
 import difflib
 import fcntl
 from pathlib import Path

@@ -3,8 +3,6 @@
 The limit bounds a failure and nothing else: a machine with other things to do may be ten times slower than this one.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

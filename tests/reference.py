@@ -1,7 +1,5 @@
 """The fields of the JSON, and the exit statuses, as docs/reference.md lists them: tests hold the program to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 REFERENCE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"

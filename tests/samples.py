@@ -1,6 +1,7 @@
-"""Realistic files with the canary as their secret, as they lie in projects."""
+"""Realistic files with the canary as their secret, as they lie in projects; and a package for pip."""
 
-from __future__ import annotations
+import io
+import zipfile
 
 CANARY = "cAnArY7x9"
 PEM = f"-----BEGIN PRIVATE KEY-----\n{CANARY}{'MIIEvQ0b' * 7}\n{'x9K2q/Zt' * 8}\n-----END PRIVATE KEY-----\n"
@@ -57,3 +58,15 @@ ORDINARY = (
     "token.svg .environment.ts .main.py.swo secret.css "
     "hotkeys.json secrets/manager.py src/aws/config.yaml env/bin/python recovery_codes.rb keyfile.go values-list.tsx"
 )
+
+
+def wheel(name: str, text: str = "") -> bytes:
+    """A package of one module, version 1.0."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(f"{name}.py", text)
+        about = f"{name}-1.0.dist-info/"
+        archive.writestr(f"{about}METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        archive.writestr(f"{about}WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{about}RECORD", "")
+    return file.getvalue()

@@ -1,7 +1,5 @@
 """Command lines and files with settings, understood as a start does it: with the settings of every feature."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from claudebox.features.table import SETTINGS

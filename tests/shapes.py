@@ -6,8 +6,6 @@ A dictionary has exactly these keys, a list any number of such items; a class me
 meant itself. A key that begins with `?` may be missing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is shown of a Plan, with the sections of all features."""
 
-from __future__ import annotations
-
 from claudebox.model import Plan
 from claudebox.output import as_json, shell
 from claudebox.output import audit as whole

@@ -1,7 +1,5 @@
 """The source as Python parses it. Many tests ask about it, and parsing takes longer than all of their questions."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

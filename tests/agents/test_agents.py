@@ -1,13 +1,13 @@
 """Other agents than Claude in the same box: what each gets, and what it does not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agents.standin import ANSWER, StandIn
+from broker.standin import STREAM, Asked, Pieces, Server, reply
+from claude.api import FAREWELL
 from claudebox.features.claude.agents import AGENTS
 from conftest import Account, Box
 from running import pins
@@ -113,16 +113,19 @@ def gemini() -> str:
 
 @pytest.mark.exhaustive("needs a large download")
 def test_real_codex_works_in_the_box(box: Box, codex: str) -> None:
-    with StandIn() as api:
-        provider = f'{{name="x",base_url="{api.url}/v1",wire_api="responses",env_key="OPENAI_API_KEY"}}'
+    with Server(standin) as api:
+        provider = (
+            f'{{name="x",base_url="http://127.0.0.1:{api.port}/v1",wire_api="responses",env_key="OPENAI_API_KEY"}}'
+        )
         words = ("exec", "--skip-git-repo-check", "-c", f"model_providers.x={provider}", "-c", "model_provider=x", "hi")
         path = f"{Path(codex).parent}:{box.account.environ['PATH']}"
         done = box.claudebox("--yes", "--program", "codex", "--", *words, env={**KEYS, "PATH": path}, timeout=120)
     assert done.returncode == 0, done.stderr
     assert ANSWER in done.stdout
-    assert {headers.get("authorization") for headers, _ in api.seen} == {f"Bearer {KEYS['OPENAI_API_KEY']}"}
-    assert "You are in a sandbox (claudebox)" in api.sent
-    assert CLAUDES_KEY not in api.sent
+    heads, sent = posted(api)
+    assert {headers.get("authorization") for headers in heads} == {f"Bearer {KEYS['OPENAI_API_KEY']}"}
+    assert "You are in a sandbox (claudebox)" in sent
+    assert CLAUDES_KEY not in sent
 
 
 @pytest.mark.exhaustive("needs a large download")
@@ -130,12 +133,55 @@ def test_real_gemini_works_in_the_box(box: Box, gemini: str) -> None:
     told(box, "gemini")  # makes the directory of its state
     (state,) = (box.account.home / ".claudebox/instances").glob("*/agents/gemini/gemini")
     box.account.write(state / "settings.json", '{"security": {"auth": {"selectedType": "gemini-api-key"}}}')
-    with StandIn() as api:
+    with Server(standin) as api:
         path = f"{Path(gemini).parent}:/usr/local/bin:/usr/bin:/bin"
-        environ = {**KEYS, "PATH": path, "GOOGLE_GEMINI_BASE_URL": api.url}
+        environ = {**KEYS, "PATH": path, "GOOGLE_GEMINI_BASE_URL": f"http://127.0.0.1:{api.port}"}
         words = ("-m", "gemini-2.5-flash", "-p", "hi")
         done = box.claudebox("--yes", "--program", "gemini", "--", *words, env=environ, timeout=120)
     assert done.returncode == 0, done.stderr
     assert ANSWER in done.stdout
-    assert {headers.get("x-goog-api-key") for headers, _ in api.seen} == {KEYS["GEMINI_API_KEY"]}
-    assert "You are in a sandbox (claudebox)" in api.sent
+    heads, sent = posted(api)
+    assert {headers.get("x-goog-api-key") for headers in heads} == {KEYS["GEMINI_API_KEY"]}
+    assert "You are in a sandbox (claudebox)" in sent
+
+
+# A stand-in for the APIs of other agents on loopback: it answers with one sentence, and keeps what it was sent.
+
+
+ANSWER = FAREWELL
+
+
+def responses() -> bytes:
+    """What codex reads."""
+    message = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": ANSWER}]}
+    usage = {"input_tokens": 1, "input_tokens_details": None, "output_tokens": 1, "output_tokens_details": None}
+    events: list[dict[str, Any]] = [
+        {"type": "response.created", "response": {"id": "1"}},
+        {"type": "response.output_item.done", "item": message},
+        {"type": "response.completed", "response": {"id": "1", "usage": {**usage, "total_tokens": 2}}},
+    ]
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+
+
+def content(is_stream: bool) -> bytes:
+    """What gemini reads."""
+    candidate = {"content": {"role": "model", "parts": [{"text": ANSWER}]}, "finishReason": "STOP", "index": 0}
+    counts = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+    text = json.dumps({"candidates": [candidate], "usageMetadata": counts})
+    return (f"data: {text}\r\n\r\n" if is_stream else text).encode()
+
+
+def standin(asked: Asked) -> Pieces:
+    """The APIs of other agents on loopback, which answer with one sentence."""
+    if asked.line.startswith("GET"):
+        yield reply({"data": [], "models": []})
+    elif asked.path.endswith("/responses"):
+        yield reply(responses(), headers=STREAM)
+    else:
+        yield reply(content("stream" in asked.path), headers=STREAM if "stream" in asked.path else "")
+
+
+def posted(api: Server) -> tuple[list[dict[str, str]], str]:
+    """Headers of what the agent sent, and all of it."""
+    posts = [asked for asked in api.asked if asked.line.startswith("POST")]
+    return [dict(asked.headers) for asked in posts], "\n".join(asked.body.decode(errors="replace") for asked in posts)

@@ -4,8 +4,6 @@ Started as root in mount and network namespaces of its own, so that nothing of t
 argument is JSON: what to listen on, who runs the commands, and the commands. Prints the output of each, as JSON.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

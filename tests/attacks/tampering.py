@@ -4,8 +4,6 @@ Usage: tampering.py PROJECT PLACE... Each attempt is made for itself and undone,
 Prints what worked for each place, as JSON.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import json

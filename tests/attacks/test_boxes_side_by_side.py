@@ -1,7 +1,5 @@
 """Of two boxes at the same time, one leaves what the other found: by its own picture, neither has changed it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

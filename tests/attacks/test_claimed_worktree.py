@@ -1,7 +1,5 @@
 """Agents of two projects write both ends of a worktree, so that one gets the other's repository and conversations."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

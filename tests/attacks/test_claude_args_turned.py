@@ -1,7 +1,5 @@
 """An agent turns a directory of its project into a symlink. The user's file names that directory for claude."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A box commits what this host runs in ways that the work tree does not show: each such commit is named."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

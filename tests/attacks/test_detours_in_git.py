@@ -1,7 +1,5 @@
 """A symlink among git's own files makes the next git command on the host write the agent's text where it leads."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

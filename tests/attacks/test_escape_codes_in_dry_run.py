@@ -1,7 +1,5 @@
 """Names and lines of the project with codes that a terminal obeys: nothing that claudebox prints has them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

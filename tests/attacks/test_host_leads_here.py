@@ -1,7 +1,5 @@
 """The agent changes what the host runs because something outside leads there: a link from the home, PATH."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

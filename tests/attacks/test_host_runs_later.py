@@ -1,7 +1,5 @@
 """The agent changes a file that something on the host runs later: an editor's task, a hook, a workflow."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

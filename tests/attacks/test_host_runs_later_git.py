@@ -1,7 +1,5 @@
 """The agent plants something that a git command on the host would run: the `git status` of a prompt is enough."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -17,10 +15,7 @@ def repository(account: Account, project: Path) -> Path:
     """With a worktree outside, a submodule, hooks in the project, and an included file."""
     library = account.home / "src/library"
     for where in (library, project):
-        account.write(where / "file", "content\n")
-        git(account, where, "init", "-q")
-        git(account, where, "add", "-A")
-        git(account, where, "commit", "-qm", "first")
+        make_repository(account, account.write(where / "file", "content\n").parent)
     git(account, project, "submodule", "--quiet", "add", str(library), "deps/library")
     account.write(project / "team.gitconfig", "[pull]\n\trebase = true\n")
     account.write(project / "tools/hooks/pre-commit", "#!/bin/sh\n", mode=0o755)

@@ -1,7 +1,5 @@
 """What no mount can keep an agent from leaving is named when the box has ended, and moved away on request."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,8 +1,6 @@
 """A box with --review shapes its layer against whoever reads and lands it: nothing outside of the project is written,
 nothing is followed, nothing hangs."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

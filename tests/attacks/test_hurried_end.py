@@ -1,7 +1,5 @@
 """What comes after a box is done, however hurriedly the user leaves: an agent can wait for just that."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """What the kernel shows of itself as files: nothing of it can be written, and the hardware is not there."""
 
-from __future__ import annotations
-
 import errno
 import json
 import platform

@@ -1,7 +1,5 @@
 """Keys that the kernel keeps for the user: passwords of network drives, tickets, tokens of a browser or an agent."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import uuid

@@ -1,7 +1,5 @@
 """A program signals its process group, to which a script that started claudebox may belong."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Agents of two projects, which shall not know of each other, try to meet where both can write: at Claude's login."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

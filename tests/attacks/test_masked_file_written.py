@@ -3,8 +3,6 @@
 Where the files are revealed, every one of these ways does: they could do it here.
 """
 
-from __future__ import annotations
-
 import json
 import stat
 from pathlib import Path

@@ -3,8 +3,6 @@
 (With `--network inet`: tests/network/test_kill.py.)
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """A project holds programs with the names of those that claudebox runs, and is on PATH: by `.`, or by direnv."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The agent plants a `.claudebox.toml`: it may make the next box narrower, and never its guards weaker."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

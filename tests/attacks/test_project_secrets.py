@@ -3,8 +3,6 @@
 Every secret holds the canary. Where all is revealed, the same searches find it: they could find it here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A program reads on when the box has ended, is suspended or runs behind the shell: passwords, for example."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

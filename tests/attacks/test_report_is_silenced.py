@@ -1,7 +1,5 @@
 """The agent does something that looks ordinary, so that the report at the end says less."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

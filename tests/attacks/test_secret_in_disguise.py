@@ -1,7 +1,5 @@
 """Secrets in files whose names the table has, but not where one looks first: links, lengths, encodings, odd syntax."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Files that make whoever starts them somebody else: useless in the box, wherever they come from."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import stat

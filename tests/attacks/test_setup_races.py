@@ -1,21 +1,18 @@
 """While a box starts, an agent in another one replaces what is about to be mounted, or where it is mounted."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from conftest import CHECKOUT, CLAUDEBOX, Account, Box
 from patience import comes_true
-from running.versions import versions
+from running.versions import each_bwrap
 
 pytestmark = pytest.mark.req("SAND-09")
 
@@ -80,12 +77,6 @@ Attack = Callable[[Box, tuple[str, ...], int], Counter[str]]
 NOT_LOOKING = (os.path.realpath(sys.executable), "-I", "-c", BLIND, str(CHECKOUT / "src"))
 EXCHANGING = (os.path.realpath(sys.executable), "-I", "-c", EXCHANGED, str(CHECKOUT / "src"))
 TOO_LATE = (os.path.realpath(sys.executable), "-I", "-c", LATE, str(CHECKOUT / "src"))
-
-
-@pytest.fixture(params=versions("bwrap"))
-def any_box(box: Box, request: pytest.FixtureRequest) -> Box:
-    environ = {**box.account.environ, "CLAUDEBOX_BWRAP": request.param}
-    return replace(box, account=replace(box.account, environ=environ))
 
 
 @contextmanager
@@ -153,13 +144,15 @@ def of_an_exchanged_place(box: Box, claudebox: tuple[str, ...], launches: int) -
 
 
 @pytest.mark.root_repeats("the same look at the same mounts")
-def test_project_is_not_exchanged_for_something_else(any_box: Box) -> None:
-    assert of_an_exchanged_project(any_box, LOOKING, LAUNCHES)[CANARY] == 0
+@each_bwrap
+def test_project_is_not_exchanged_for_something_else(box: Box) -> None:
+    assert of_an_exchanged_project(box, LOOKING, LAUNCHES)[CANARY] == 0
 
 
 @pytest.mark.root_repeats("the same look at the same mounts")
-def test_hide_does_not_land_elsewhere(any_box: Box) -> None:
-    assert of_an_exchanged_place(any_box, LOOKING, LAUNCHES)[CANARY] == 0
+@each_bwrap
+def test_hide_does_not_land_elsewhere(box: Box) -> None:
+    assert of_an_exchanged_place(box, LOOKING, LAUNCHES)[CANARY] == 0
 
 
 def test_directory_that_nobody_has_looked_at_is_not_mounted(box: Box) -> None:

@@ -1,7 +1,5 @@
 """Agents, desktops and container engines listen on sockets, and do for whoever connects what the box must not do."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

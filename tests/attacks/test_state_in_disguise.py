@@ -1,8 +1,6 @@
 """An agent owns the state of its project, and leaves something else in the place of every file that the next start
 reads or writes. That start goes on, or stops with a command that mends it; it never hangs, and follows nothing."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path

@@ -3,8 +3,6 @@
 Each attack is tried twice: as the program writes it, where it works, and as the filter passes it on.
 """
 
-from __future__ import annotations
-
 import base64
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """In a user namespace of its own a program is root: much of the kernel is open to it that ordinary users never see."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

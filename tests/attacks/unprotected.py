@@ -1,7 +1,5 @@
 """A box that lacks one protection, to show that the attack has success then."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

@@ -1,23 +1,21 @@
 """What package managers download is kept for the project: the second installation needs no download."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import io
 import json
 import subprocess
 import tarfile
-import threading
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from email.utils import formatdate
 from pathlib import Path
 
 import pytest
 
+from broker.standin import Asked, Pieces, Server, reply
 from conftest import CLAUDEBOX, Box, git, make_repository
+from samples import wheel
 from terminal.pseudoterminal import terminal
 
 pytestmark = pytest.mark.req("WORK-01")
@@ -41,54 +39,16 @@ def tarball() -> bytes:
     return file.getvalue()
 
 
-def wheel() -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as archive:
-        archive.writestr("greeting.py", "")
-        archive.writestr("greeting-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
-        archive.writestr(
-            "greeting-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr("greeting-1.0.dist-info/RECORD", "")
-    return file.getvalue()
+FILES = {"/greeting-1.0.0.tgz": tarball(), "/greeting-1.0-py3-none-any.whl": wheel("greeting")}
 
 
-FILES = {"/greeting-1.0.0.tgz": tarball(), "/greeting-1.0-py3-none-any.whl": wheel()}
-
-
-class Registry(BaseHTTPRequestHandler):
+def registry(asked: Asked) -> Pieces:
     """Packages of npm and of pip, on loopback."""
-
-    protocol_version = "HTTP/1.1"
-    fetched: list[str]
-
-    def do_GET(self) -> None:
-        page = b'<a href="/greeting-1.0-py3-none-any.whl">greeting-1.0-py3-none-any.whl</a>'
-        body = FILES.get(self.path, page)
-        if self.path in FILES:
-            self.fetched.append(self.path)
-        self.send_response(200)
-        is_page = body is page
-        self.send_header("Content-Type", "text/html" if is_page else "application/octet-stream")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "max-age=0" if is_page else "max-age=31536000, immutable")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
-@contextmanager
-def registry() -> Iterator[tuple[str, list[str]]]:
-    handler = type("Here", (Registry,), {"fetched": []})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", handler.fetched  # type: ignore[attr-defined]
-    finally:
-        server.shutdown()
-        server.server_close()
+    page = b'<a href="/greeting-1.0-py3-none-any.whl">greeting-1.0-py3-none-any.whl</a>'
+    kind = "application/octet-stream" if asked.path in FILES else "text/html"
+    age = "max-age=31536000, immutable" if asked.path in FILES else "max-age=0"
+    headers = f"Content-Type: {kind}\r\nCache-Control: {age}\r\nDate: {formatdate(usegmt=True)}\r\n"
+    yield reply(FILES.get(asked.path, page), headers=headers)
 
 
 @contextmanager
@@ -113,7 +73,8 @@ def lock(box: Box, url: str) -> None:
 
 @pytest.mark.npm
 def test_second_npm_ci_needs_no_registry(shop: Box) -> None:
-    with registry() as (url, _):
+    with Server(registry) as server:
+        url = f"http://127.0.0.1:{server.port}"
         lock(shop, url)
         shop.sh(f"{NPM} {url} && ls node_modules/greeting/index.js && rm -rf node_modules", KEEP, timeout=PATIENCE)
     script = f"{NPM} {url} && ls node_modules/greeting"
@@ -124,12 +85,13 @@ def test_second_npm_ci_needs_no_registry(shop: Box) -> None:
 
 @pytest.mark.clients
 def test_second_pip_install_downloads_nothing(shop: Box) -> None:
-    with registry() as (url, fetched):
+    with Server(registry) as server:
+        url = f"http://127.0.0.1:{server.port}"
         for _ in range(2):
             shop.sh(f"{PIP} {url}/simple greeting && ls installed/greeting.py", KEEP, timeout=PATIENCE)
-        assert fetched == ["/greeting-1.0-py3-none-any.whl"]
+        assert [one.path for one in server.asked if one.path in FILES] == ["/greeting-1.0-py3-none-any.whl"]
         shop.sh(f"{PIP} {url}/simple greeting", ("--cache", "none"), timeout=PATIENCE)
-        assert len(fetched) == 2
+        assert len([one for one in server.asked if one.path in FILES]) == 2
 
 
 @pytest.mark.req("INST-01")

@@ -1,7 +1,5 @@
 """Claude Code gets its arguments as they were typed."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -9,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Account, Box
+from running.versions import each_bwrap
 
 FAKE = "#!/usr/bin/python3\nimport json, sys\nprint(json.dumps(sys.argv))\nsys.exit(7 if '--fail' in sys.argv else 0)\n"
 SKIP = "--dangerously-skip-permissions"
@@ -26,13 +25,10 @@ def path_with_claude(account: Account) -> dict[str, str]:
     ("typed", "received"),
     [
         ([], []),
-        (["-p", "fix the test"], ["-p", "fix the test"]),
         (["--continue", "--model", "opus"], ["--continue", "--model", "opus"]),
-        (["mcp", "list"], ["mcp", "list"]),
         (["mcp", "add", "x", "-e", "K=v", "--", "a", "-y"], ["mcp", "add", "x", "-e", "K=v", "--", "a", "-y"]),
         (["--", "mcp", "add", "--env", "KEY=value", "--yes", "x"], ["mcp", "add", "--env", "KEY=value", "--yes", "x"]),
         (["--", "--help", "--yes", "--dry-run"], ["--help", "--yes", "--dry-run"]),
-        (["-p", "a", "--", "--version"], ["-p", "a", "--version"]),
         (["--", "a", "--", "b"], ["a", "--", "b"]),
         (
             ["", "two words", "quo'te\"", "$HOME", "*", "new\nline", "é\u202e"],
@@ -40,7 +36,6 @@ def path_with_claude(account: Account) -> dict[str, str]:
         ),
         (["the first", "-y", "last"], ["the first", "last"]),
         (["--append-system-prompt=--shell"], ["--append-system-prompt=--shell"]),
-        (["agents", "--json"], ["agents", "--json"]),
     ],
 )
 def test_arguments_arrive_unchanged_and_in_order(
@@ -54,20 +49,13 @@ def test_arguments_arrive_unchanged_and_in_order(
 
 
 @pytest.mark.req("SAND-01")
-def test_only_the_program_of_its_directory_is_visible(
+def test_only_the_program_of_its_directory_is_visible_and_cannot_be_changed(
     box: Box, account: Account, path_with_claude: dict[str, str]
 ) -> None:
     account.write(account.home / "opt" / "private", "private")
-    assert box.sh("ls -A ~/opt; command -v claude", env=path_with_claude).split() == [
-        "claude",
-        f"{account.home}/.local/bin/claude",
-    ]
-
-
-@pytest.mark.req("SAND-01")
-def test_claude_cannot_be_changed_from_inside(box: Box, account: Account, path_with_claude: dict[str, str]) -> None:
     attacks = "echo evil > ~/opt/claude; rm -f ~/opt/claude; mv ~/opt ~/moved; echo evil > ~/.local/bin/claude"
-    box.inside("sh", "-c", attacks, env=path_with_claude)
+    done = box.inside("sh", "-c", f"ls -A ~/opt; command -v claude; {attacks}", env=path_with_claude)
+    assert done.stdout.split() == ["claude", f"{account.home}/.local/bin/claude"]
     assert (account.home / "opt" / "claude").read_text() == FAKE
 
 
@@ -75,6 +63,7 @@ def test_claude_cannot_be_changed_from_inside(box: Box, account: Account, path_w
 @pytest.mark.parametrize(
     "where", ["~/.local/share/claude/versions/9.9.9", "~/node/lib/node_modules/@anthropic-ai/claude-code/cli.js"]
 )
+@each_bwrap
 def test_claude_behind_a_symlink_is_found(box: Box, account: Account, where: str) -> None:
     program = account.write(Path(where.replace("~", str(account.home))), FAKE, mode=0o755)
     link = account.home / ".local" / "bin" / "claude"

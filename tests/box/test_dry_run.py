@@ -1,13 +1,12 @@
 """The command that `--dry-run` prints makes the box that the launch makes."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from conftest import Account, Box
+from running.versions import each_bwrap
 
 KEY = "sk-ant-api03-canary-0123456789abcdef"
 # All that makes a box: environment, mounts, descriptors, identity, privileges, signals, namespaces, files.
@@ -46,6 +45,7 @@ def has(shell: str) -> bool:
 
 @pytest.mark.req("UX-04")
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if has(shell)])
+@each_bwrap
 def test_pasted_command_makes_the_same_box(box: Box, account: Account, shell: str) -> None:
     account.write(account.home / "a b" / "it's", "file\n")
     account.write(account.home / ".cargo" / "credentials", "token")

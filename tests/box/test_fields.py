@@ -1,7 +1,5 @@
 """What every mode prints with `--json` is what docs/reference.md says: each field, with such a value, and no other."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

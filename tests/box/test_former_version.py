@@ -1,7 +1,5 @@
 """A home that claudebox 0.2.0 left: what is in ~/.claudebox counts as before; with files elsewhere nothing starts."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

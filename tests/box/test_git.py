@@ -1,25 +1,21 @@
 """Git works in the box, as the user, and knows no password."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box, git
+from conftest import Account, Box, git, make_repository
+from running.versions import each_bwrap
 
 CANARY = "canary-77d2e9"
 WORK = "git status --short && echo change >> README.md && git add -A && git commit -qm inside && git log --format=%s"
 
 
-def make_repository(account: Account, where: Path) -> Path:
+def repository(account: Account, where: Path) -> Path:
     account.write(where / "README.md", "a shop\n")
-    git(account, where, "init", "-q")
-    git(account, where, "add", "-A")
-    git(account, where, "commit", "-qm", "outside")
-    return where
+    return make_repository(account, where, "outside")
 
 
 # Identity
@@ -34,7 +30,7 @@ def test_commits_are_by_the_user_of_the_host(box: Box, account: Account, project
     account.write(
         account.home / ".gitconfig", '[user]\n\tname = "Ada \\"L\\" Löve" # comment\n\temail = ada@example.org\n'
     )
-    make_repository(account, project)
+    repository(account, project)
     who = 'Ada "L" Löve <ada@example.org>'
     assert author_in(box, project) == f"{who} {who}"
 
@@ -50,7 +46,7 @@ def test_identity_may_come_from_included_files(box: Box, account: Account, proje
     account.write(account.home / "names.inc", "[user]\n\tname = Included\n")
     account.write(account.home / "work.inc", "[user]\n\temail = work@example.org\n")
     account.write(account.home / "other.inc", "[user]\n\temail = other@example.org\n")
-    make_repository(account, project)
+    repository(account, project)
     outside = account.run("git", "var", "GIT_AUTHOR_IDENT", cwd=project).stdout.rsplit(" ", 2)[0]
     assert (
         author_in(box, project) == f"{outside} {outside}" == "Included <work@example.org> Included <work@example.org>"
@@ -59,7 +55,7 @@ def test_identity_may_come_from_included_files(box: Box, account: Account, proje
 
 @pytest.mark.req("GIT-01")
 def test_identity_is_neutral_if_the_host_has_none(box: Box, account: Account, project: Path) -> None:
-    make_repository(account, project)
+    repository(account, project)
     assert author_in(box, project) == "claudebox <claudebox@localhost> claudebox <claudebox@localhost>"
 
 
@@ -72,7 +68,7 @@ def test_configuration_of_the_host_is_not_visible(box: Box, account: Account, pr
         f'[http]\n\textraHeader = "Authorization: {CANARY}"\n[alias]\n\tevil = !{CANARY}\n',
     )
     account.write(account.home / ".git-credentials", f"https://u:{CANARY}@host\n", mode=0o600)
-    make_repository(account, project)
+    repository(account, project)
     seen = box.sh('git config --list --show-origin; cat ~/.gitconfig; grep -rs canary "$HOME" /etc || true')
     assert CANARY not in seen
     assert "user.name=Ada" in seen
@@ -80,7 +76,7 @@ def test_configuration_of_the_host_is_not_visible(box: Box, account: Account, pr
 
 @pytest.mark.req("SEC-03")
 def test_no_credential_helper_is_asked(box: Box, account: Account, project: Path) -> None:
-    make_repository(account, project)
+    repository(account, project)
     ask = """
     git config --get-all credential.helper
     printf 'protocol=https\\nhost=example.org\\n\\n' | GIT_TERMINAL_PROMPT=0 git credential fill
@@ -96,7 +92,7 @@ def test_no_credential_helper_is_asked(box: Box, account: Account, project: Path
 
 @pytest.mark.req("GIT-01", "GIT-02")
 def test_plain_repository_works(box: Box, account: Account, project: Path) -> None:
-    make_repository(account, project)
+    repository(account, project)
     assert box.sh(WORK) == "inside\noutside\n"
     assert git(account, project, "log", "--format=%s") == "inside\noutside\n"
 
@@ -104,20 +100,21 @@ def test_plain_repository_works(box: Box, account: Account, project: Path) -> No
 @pytest.mark.req("GIT-02")
 def test_repository_of_another_owner_is_trusted(box: Box, account: Account, project: Path) -> None:
     if account.is_root:
-        make_repository(account, project)
+        repository(account, project)
         account.run("chown", "-R", "12345", str(project))
         assert box.sh("git status --short; git log --format=%s") == "outside\n"
     else:
         # Without root nobody can give files away: git is asked to believe that it happened.
-        make_repository(account, project)
+        repository(account, project)
         script = "GIT_TEST_ASSUME_DIFFERENT_OWNER=1 git log --format=%s"
         assert box.sh(script) == "outside\n"
 
 
 @pytest.mark.req("GIT-03")
 @pytest.mark.parametrize("name", ["linked", "with some spaces"])
+@each_bwrap
 def test_linked_worktree_works(box: Box, account: Account, name: str) -> None:
-    main = make_repository(account, account.home / "src" / "main")
+    main = repository(account, account.home / "src" / "main")
     account.write(main / "untracked-secret", CANARY)
     worktree = account.home / "trees" / name
     git(account, main, "worktree", "add", "-q", "-b", "side", str(worktree))
@@ -131,7 +128,7 @@ def test_linked_worktree_works(box: Box, account: Account, name: str) -> None:
 
 @pytest.mark.req("GIT-03")
 def test_worktree_of_a_bare_repository_works(box: Box, account: Account) -> None:
-    main = make_repository(account, account.home / "src" / "main")
+    main = repository(account, account.home / "src" / "main")
     bare = account.home / "bare.git"
     git(account, account.home, "clone", "-q", "--bare", str(main), str(bare))
     worktree = account.home / "trees" / "linked"
@@ -142,7 +139,7 @@ def test_worktree_of_a_bare_repository_works(box: Box, account: Account) -> None
 @pytest.mark.req("GIT-03")
 def test_project_with_worktrees_keeps_them(box: Box, account: Account, project: Path) -> None:
     """`git gc` in the box sees no other worktree, and must not forget them."""
-    make_repository(account, project)
+    repository(account, project)
     worktree = account.home / "trees" / "linked"
     git(account, project, "worktree", "add", "-q", "-b", "side", str(worktree))
     for file in (project / ".git" / "worktrees" / "linked").iterdir():
@@ -153,8 +150,8 @@ def test_project_with_worktrees_keeps_them(box: Box, account: Account, project: 
 
 @pytest.mark.req("GIT-03")
 def test_submodule_as_the_project_works(box: Box, account: Account, project: Path) -> None:
-    library = make_repository(account, account.home / "src" / "library")
-    make_repository(account, project)
+    library = repository(account, account.home / "src" / "library")
+    repository(account, project)
     git(account, project, "submodule", "--quiet", "add", str(library), "deps/library")
     git(account, project, "commit", "-qm", "with submodule")
     module = project / "deps" / "library"
@@ -185,7 +182,7 @@ def sees_nothing_of(box: Box, project: Path, other: Path) -> None:
 def test_pointer_to_a_repository_that_does_not_point_back_is_not_believed(
     box: Box, account: Account, project: Path, claim: str
 ) -> None:
-    other = make_repository(account, account.home / "src" / "other")
+    other = repository(account, account.home / "src" / "other")
     git(account, other, "worktree", "add", "-q", "-b", "side", str(account.home / "trees" / "linked"))
     account.write(other / ".git" / "modules" / "x" / "config", "[core]\n\tworktree = ../../../x\n")
     account.write(project / ".git", f"gitdir: {claim.format(other=other)}\n")
@@ -197,7 +194,7 @@ def test_worktree_pointer_through_a_symlink_in_the_project_is_not_believed(
     box: Box, account: Account, project: Path
 ) -> None:
     """Everything on the way that the project can write would let it name any directory."""
-    other = make_repository(account, account.home / "src" / "other")
+    other = repository(account, account.home / "src" / "other")
     forged = project / "fake" / "worktrees" / "linked"
     account.write(forged / "commondir", "../..\n")
     account.write(forged / "gitdir", f"{project}/.git\n")
@@ -209,15 +206,15 @@ def test_worktree_pointer_through_a_symlink_in_the_project_is_not_believed(
 
 @pytest.mark.req("GIT-03", "FAIL-01")
 def test_symlink_to_another_repository_is_not_followed(box: Box, account: Account, project: Path) -> None:
-    other = make_repository(account, account.home / "src" / "other")
+    other = repository(account, account.home / "src" / "other")
     (project / ".git").symlink_to(other / ".git")
     sees_nothing_of(box, project, other)
 
 
 @pytest.mark.req("GIT-03", "FAIL-01")
 def test_borrowed_objects_are_not_mounted(box: Box, account: Account, project: Path) -> None:
-    other = make_repository(account, account.home / "src" / "other")
-    make_repository(account, project)
+    other = repository(account, account.home / "src" / "other")
+    repository(account, project)
     account.write(project / ".git" / "objects" / "info" / "alternates", f"{other}/.git/objects\n")
     result = box.inside("ls", str(other))
     assert result.returncode != 0
@@ -227,7 +224,7 @@ def test_borrowed_objects_are_not_mounted(box: Box, account: Account, project: P
 @pytest.mark.req("GIT-03", "SAND-09")
 def test_worktree_of_a_repository_over_the_home_is_not_mounted(box: Box, account: Account) -> None:
     """Dotfiles kept in a bare repository in the home: its directory may be a secret place's parent."""
-    main = make_repository(account, account.home / ".config" / "gh")
+    main = repository(account, account.home / ".config" / "gh")
     worktree = account.home / "trees" / "linked"
     git(account, main, "worktree", "add", "-q", "-b", "side", str(worktree))
     assert box.inside("ls", str(main), cwd=worktree).returncode != 0
@@ -235,7 +232,7 @@ def test_worktree_of_a_repository_over_the_home_is_not_mounted(box: Box, account
 
 @pytest.mark.req("GIT-03")
 def test_start_runs_nothing_that_the_repository_names(box: Box, account: Account, project: Path) -> None:
-    make_repository(account, project)
+    repository(account, project)
     program = account.write(project / "evil", f"#!/bin/sh\necho ran > {account.home}/ran\n", mode=0o755)
     git(account, project, "config", "core.fsmonitor", str(program))
     git(account, project, "config", "core.sshCommand", str(program))

@@ -1,7 +1,5 @@
 """What git cannot do in a box because its own files are held: it changes nothing, and says why."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from pathlib import Path
@@ -17,6 +15,7 @@ try() { "$@" >/tmp/out 2>&1; echo "$? $*"; grep -q '^claudebox: ' /tmp/out || ca
 state() { git for-each-ref; git status --porcelain; cat .git/config; git worktree list; ls -R .git/worktrees; }
 state > /tmp/before 2>&1
 """
+REVIEWS = [("--review", "off"), ("--review",)]
 SAME = "state > /tmp/after 2>&1; diff /tmp/before /tmp/after"
 
 
@@ -115,12 +114,11 @@ def test_worktree_of_an_earlier_box_is_removed_whole_or_not_at_all(shop: Box) ->
     assert not (shop.project / place).exists()
 
 
-@pytest.mark.parametrize("mode", ["off", "on"])
-def test_worktree_that_would_vanish_is_not_made(shop: Box, mode: str) -> None:
+@pytest.mark.parametrize("options", REVIEWS)
+def test_worktree_that_would_vanish_is_not_made(shop: Box, options: tuple[str, ...]) -> None:
     other = shop.account.home / "elsewhere"
     other.mkdir()
     shop.account.own(other)
-    options = ("--review", mode) if mode == "off" else ("--review",)
     commands = ["git worktree add ../x", "git worktree add ~/x -b x", "git worktree add -b x ../../y other"]
     expected = [f"1 {command}".replace("~", str(shop.account.home)) for command in commands]
     assert tries(shop, *commands, options=options) == expected
@@ -142,14 +140,8 @@ def test_git_that_says_so_is_first_and_cannot_be_changed(shop: Box) -> None:
 def test_submodules_that_are_here_are_updated(shop: Box) -> None:
     account, project = shop.account, shop.project
     library = account.home / "library"
-    account.write(library / "l", "1\n")
-    for words in (
-        ["init", "-q"],
-        ["add", "-A"],
-        ["commit", "-qm", "one"],
-        ["commit", "-q", "--allow-empty", "-m", "two"],
-    ):
-        git(account, library, *words)
+    make_repository(account, account.write(library / "l", "1\n").parent, "one")
+    git(account, library, "commit", "-q", "--allow-empty", "-m", "two")
     git(account, project, "submodule", "--quiet", "add", str(library), "lib")
     git(account, project, "commit", "-qm", "with submodule")
     script = """
@@ -197,8 +189,8 @@ def test_masked_file_is_not_cleaned_half_way(shop: Box) -> None:
     ]
 
 
-@pytest.mark.parametrize("mode", ["off", "on"])
-def test_files_are_moved_where_the_kernel_renames_none(shop: Box, mode: str) -> None:
+@pytest.mark.parametrize("options", REVIEWS)
+def test_files_are_moved_where_the_kernel_renames_none(shop: Box, options: tuple[str, ...]) -> None:
     """Above what is held, directories are mounts; in a layer, directories of the host cannot be renamed."""
     names = ("deep/.vscode/tasks.json", "deep/x y", "deep/dir/in/z", "other/.vscode/tasks.json", "other/a", "plain/b")
     for name in names:
@@ -209,7 +201,6 @@ def test_files_are_moved_where_the_kernel_renames_none(shop: Box, mode: str) -> 
     (cd deep && git mv "x y" ../other) && git mv deep/dir other/a . && git mv dir/in plain/moved
     git commit -qm moved && git show --format= --name-status && git status --short
     """
-    options = ("--review", mode) if mode == "off" else ("--review",)
     moved = {"deep/x y": "other/x y", "deep/dir/in/z": "plain/moved/z", "other/a": "a"}
     expected = [f"R100\t{old}\t{new}" for old, new in sorted(moved.items(), key=lambda pair: pair[0])]
     assert sorted(shop.sh(script, options=options).splitlines()) == sorted(expected)

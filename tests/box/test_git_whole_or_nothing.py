@@ -1,7 +1,5 @@
 """Git in a box does its whole job, or says beforehand that it cannot and changes nothing."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

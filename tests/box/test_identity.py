@@ -1,13 +1,12 @@
 """Who the agent is, which processes it sees, and that root outside is nobody special inside."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
 import pytest
 
 from conftest import CLAUDEBOX, Account, Box
+from running.versions import each_bwrap
 
 pytestmark = pytest.mark.root_differs("who root is inside is what this file is about")
 
@@ -18,6 +17,7 @@ CANARY = "canary-2c80fa"
 
 
 @pytest.mark.req("SEC-02")
+@each_bwrap
 def test_box_has_namespaces_of_its_own(box: Box) -> None:
     kinds = ["pid", "ipc", "uts", "cgroup", "user", "mnt"]
     inside = box.sh(f"cd /proc/self/ns; for kind in {' '.join(kinds)}; do readlink $kind; done").split()
@@ -60,6 +60,7 @@ def test_processes_of_the_host_cannot_be_mounted(box: Box) -> None:
 
 
 @pytest.mark.req("SEC-02")
+@each_bwrap
 def test_hostname_and_machine_id_are_not_the_hosts(box: Box) -> None:
     hostname, machine_id, boot_hosts = box.sh("hostname; cat /etc/machine-id; cat /etc/hosts").split("\n", 2)
     host = os.uname().nodename
@@ -101,6 +102,7 @@ def test_groups_of_root_stay_outside(box: Box, account: Account) -> None:
 
 
 @pytest.mark.req("SEC-02")
+@each_bwrap
 def test_no_capability_is_left(box: Box) -> None:
     none = dict.fromkeys(("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"), "0" * 16)
     for text in box.sh("cat /proc/self/status; echo --; cat /proc/1/status").split("--\n"):

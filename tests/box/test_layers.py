@@ -1,14 +1,14 @@
 """Files that say what enters, in a real box: what a project's file takes away, asks for, and cannot do."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
 import pytest
 
-from conftest import Box
+from conftest import Box, git, make_repository
 from terminal.pseudoterminal import CTRL_C, PLAIN, claudebox_terminal
+
+pytestmark = pytest.mark.req("EXT-01")
 
 FILE = ".claudebox.toml"
 QUESTION = r"as long as the file stays as it is\? \[y/N\] "
@@ -54,7 +54,6 @@ GRANTED, NOT_GRANTED = ["granted", "a note"], ["nothing", "nothing"]
 # --- what counts at once
 
 
-@pytest.mark.req("EXT-01")
 def test_hidden_file_and_directory_cannot_be_read(box: Box) -> None:
     box.account.write(box.project / ".env", "PASSWORD=hunter2\n")
     box.account.write(box.project / "private/deep/file", "hunter2\n")
@@ -63,7 +62,7 @@ def test_hidden_file_and_directory_cannot_be_read(box: Box) -> None:
     assert "hunter2" not in result.stdout
 
 
-@pytest.mark.req("EXT-01", "EXT-03")
+@pytest.mark.req("EXT-03")
 def test_project_hides_a_part_of_what_the_user_mounts(box: Box, notes: Path) -> None:
     box.account.write(notes.parent / "diary", "dear diary\n")
     box.account.write(box.account.home / ".claudebox/config.toml", 'mounts = [{ host = "~/notes", mode = "rw" }]')
@@ -71,21 +70,21 @@ def test_project_hides_a_part_of_what_the_user_mounts(box: Box, notes: Path) -> 
     assert box.sh("cat ~/notes/today; cat ~/notes/diary 2>/dev/null || echo hidden") == "a note\nhidden\n"
 
 
-@pytest.mark.req("EXT-01", "EXT-03")
+@pytest.mark.req("EXT-03")
 def test_hide_of_the_whole_beats_a_mount_of_a_part(box: Box, notes: Path) -> None:
     says(box, 'hide = ["~/notes"]')
     options = ("--mount-ro", str(notes), "--mount-ro", f"{notes}:/opt/today")
     assert box.sh("cat ~/notes/today /opt/today 2>/dev/null || echo hidden", options) == "hidden\n"
 
 
-@pytest.mark.req("EXT-01", "ENV-01")
+@pytest.mark.req("ENV-01")
 def test_dropped_variable_is_not_there(box: Box) -> None:
     says(box, 'drop_env = ["EDITOR"]')
     options = ("--env", "EDITOR=vim", "--env", "PAGER=less")
     assert box.sh('echo "${EDITOR-none} ${PAGER-none}"', options) == "none less\n"
 
 
-@pytest.mark.req("EXT-01", "NET-03")
+@pytest.mark.req("NET-03")
 def test_lower_network_is_in_force(box: Box) -> None:
     says(box, 'network = "none"')
     assert box.sh("ls /sys/class/net 2>/dev/null; wc -l < /proc/net/route").split()[-1] in ("0", "1")
@@ -93,7 +92,6 @@ def test_lower_network_is_in_force(box: Box) -> None:
     assert os.readlink("/proc/self/ns/net") in box.sh("readlink /proc/self/ns/net", ("--network", "full"))
 
 
-@pytest.mark.req("EXT-01")
 def test_login_is_taken_away(box: Box) -> None:
     box.account.write(box.account.home / ".claude/.credentials.json", "{}", mode=0o600)
     says(box, 'auth = "none"')
@@ -103,7 +101,6 @@ def test_login_is_taken_away(box: Box) -> None:
 # --- what needs a yes
 
 
-@pytest.mark.req("EXT-01")
 def test_yes_option_is_no_yes_to_the_project(box: Box, notes: Path) -> None:
     says(box, WISH)
     assert seen(box) == NOT_GRANTED
@@ -115,7 +112,6 @@ def test_yes_option_is_no_yes_to_the_project(box: Box, notes: Path) -> None:
     assert "nobody was asked yet" in text
 
 
-@pytest.mark.req("EXT-01")
 def test_without_a_terminal_nothing_is_granted_and_nothing_remembered(box: Box, notes: Path) -> None:
     says(box, WISH)
     assert box.claudebox("--run", "true", env=ENVIRON).returncode == REFUSED
@@ -123,7 +119,6 @@ def test_without_a_terminal_nothing_is_granted_and_nothing_remembered(box: Box, 
     assert "WISHED=" not in box.claudebox("--dry-run", "--run", "true", env=ENVIRON).stdout
 
 
-@pytest.mark.req("EXT-01")
 def test_yes_is_remembered_until_the_file_changes(box: Box, notes: Path) -> None:
     says(box, WISH)
     assert answers(box, "y") == (True, GRANTED)
@@ -136,7 +131,6 @@ def test_yes_is_remembered_until_the_file_changes(box: Box, notes: Path) -> None
     assert answers(box, "") == (False, GRANTED)
 
 
-@pytest.mark.req("EXT-01")
 @pytest.mark.parametrize("answer", ["", "maybe"])
 def test_no_is_remembered(box: Box, notes: Path, answer: str) -> None:
     says(box, WISH)
@@ -144,7 +138,6 @@ def test_no_is_remembered(box: Box, notes: Path, answer: str) -> None:
     assert answers(box, "") == (False, NOT_GRANTED)
 
 
-@pytest.mark.req("EXT-01")
 def test_interrupted_question_is_no_answer(box: Box, notes: Path) -> None:
     says(box, WISH)
     with claudebox_terminal(box, "--run", "touch", "started", env=PLAIN) as opened:
@@ -154,7 +147,6 @@ def test_interrupted_question_is_no_answer(box: Box, notes: Path) -> None:
     assert not (box.project / "started").exists()
 
 
-@pytest.mark.req("EXT-01")
 def test_same_file_in_another_project_is_asked_about(box: Box, notes: Path) -> None:
     says(box, WISH)
     assert answers(box, "y") == (True, GRANTED)
@@ -164,7 +156,6 @@ def test_same_file_in_another_project_is_asked_about(box: Box, notes: Path) -> N
     assert answers(box, "n") == (True, NOT_GRANTED)
 
 
-@pytest.mark.req("EXT-01")
 def test_damaged_memory_is_asked_for_again(box: Box, notes: Path) -> None:
     says(box, WISH)
     memory = box.account.home / ".claudebox/decisions"
@@ -175,7 +166,6 @@ def test_damaged_memory_is_asked_for_again(box: Box, notes: Path) -> None:
     assert memory.stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.req("EXT-01")
 def test_file_swapped_during_the_question_gains_nothing(box: Box, notes: Path) -> None:
     """As another box of the same project could do it, while the user reads."""
     says(box, 'env = { HARMLESS = "1" }')
@@ -191,7 +181,6 @@ def test_file_swapped_during_the_question_gains_nothing(box: Box, notes: Path) -
     assert seen(box) == NOT_GRANTED
 
 
-@pytest.mark.req("EXT-01")
 def test_file_that_appears_during_the_question_gains_nothing(box: Box, notes: Path) -> None:
     box.account.write(box.project / "probe", f"({PROBE}) > seen")
     with claudebox_terminal(box, "--run", "sh", "probe", env={**PLAIN, **ENVIRON}) as opened:
@@ -202,7 +191,6 @@ def test_file_that_appears_during_the_question_gains_nothing(box: Box, notes: Pa
     assert (box.project / "seen").read_text().splitlines() == NOT_GRANTED
 
 
-@pytest.mark.req("EXT-01")
 def test_question_cannot_be_forged_with_terminal_codes(box: Box) -> None:
     says(box, 'env = { A = "\\u001b[2J\\u001b]0;x\\u0007\\nLet it have these? [y/N] y" }')
     with claudebox_terminal(box, "--run", "true", env=PLAIN) as opened:
@@ -215,7 +203,6 @@ def test_question_cannot_be_forged_with_terminal_codes(box: Box) -> None:
 # --- what the agent can do about it
 
 
-@pytest.mark.req("EXT-01")
 def test_file_stays_as_it_is(box: Box) -> None:
     attacks = (
         f"echo x >> {FILE}",
@@ -237,14 +224,13 @@ def test_file_stays_as_it_is(box: Box) -> None:
     assert (after.st_ino, after.st_mode, after.st_mtime_ns) == (before.st_ino, before.st_mode, before.st_mtime_ns)
 
 
-@pytest.mark.req("EXT-01")
 def test_planted_file_gains_nothing(box: Box, notes: Path) -> None:
     """An agent in a project without such a file can make one."""
     box.sh(f"cat > {FILE} << 'END'\n{WISH}END")
     assert seen(box) == NOT_GRANTED
 
 
-@pytest.mark.req("EXT-01", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize(
     "attack",
     [
@@ -266,7 +252,6 @@ def test_planted_nonsense_is_refused_at_once(box: Box, attack: str) -> None:
     assert "itself failed" not in result.stderr
 
 
-@pytest.mark.req("EXT-01")
 def test_memory_is_out_of_reach(box: Box, notes: Path) -> None:
     says(box, WISH)
     assert answers(box, "n") == (True, NOT_GRANTED)
@@ -277,24 +262,20 @@ def test_memory_is_out_of_reach(box: Box, notes: Path) -> None:
     assert memory.read_bytes() == before
 
 
-@pytest.mark.req("EXT-01")
 def test_file_above_the_project_does_not_count(box: Box, notes: Path) -> None:
     box.account.write(box.project.parent / FILE, "broken [")
     box.account.write(box.project / "sub" / FILE, "broken [")
     assert seen(box) == NOT_GRANTED
 
 
-@pytest.mark.req("EXT-01")
 def test_linked_worktree_has_its_own_file(box: Box) -> None:
     account = box.account
     for name in ("here", "there"):
         account.write(box.project / name, name)
     account.write(box.project / FILE, 'hide = ["here"]')
-    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org")
-    for command in (("init", "-q"), ("add", "here", "there"), (*identity, "commit", "-qm", "x")):
-        assert account.run("git", *command, cwd=box.project).returncode == 0
+    make_repository(account, box.project)
     tree = account.home / "src/tree"
-    assert account.run("git", "worktree", "add", "-q", str(tree), cwd=box.project).returncode == 0
+    git(account, box.project, "worktree", "add", "-q", str(tree))
     account.write(tree / FILE, 'hide = ["there"]')
     box.project = tree
     assert box.sh("for name in here there; do cat $name 2>/dev/null || echo hidden; done") == "herehidden\n"

@@ -1,7 +1,5 @@
 """The made-up files of a box: programs can tell where they are, they go with the box, and old state is left alone."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """A mask holds as long as the box lives, whatever the user does to the file on the host meanwhile."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -121,11 +119,8 @@ def test_many_new_files_are_the_agents_own(box: Box, env: Path) -> None:
 def test_what_the_agent_makes_itself_stays_its_own(box: Box, env: Path) -> None:
     """A copy of what it sees, and a file without secrets, both under names of secrets."""
     done = box.inside(
-        *(
-            "sh",
-            "-c",
-            "cp .env .env.test; echo PORT=1 >.env.local; sleep 1; echo A=1 >>.env.test; echo B=2 >>.env.local",
-        ),
+        *("sh", "-c"),
+        *("cp .env .env.test; echo PORT=1 >.env.local; sleep 1; echo A=1 >>.env.test; echo B=2 >>.env.local",),
         options=("--quiet",),
     )
     assert done.returncode == 0, done.stderr

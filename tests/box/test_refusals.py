@@ -1,7 +1,5 @@
 """When a promise cannot be kept nothing starts: exit status 125, a reason, and what to do about it."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil
@@ -12,6 +10,8 @@ import pytest
 
 from claudebox.settings.mistakes import REMOVED
 from conftest import CLAUDEBOX, Account, Box
+
+pytestmark = pytest.mark.req("FAIL-01")
 
 BWRAP = shutil.which("bwrap") or "/usr/bin/bwrap"
 
@@ -43,7 +43,7 @@ def assert_refused(box: Box, result: subprocess.CompletedProcess[str], reason: s
     assert hint.strip()
 
 
-@pytest.mark.req("WORK-02", "FAIL-01")
+@pytest.mark.req("WORK-02")
 @pytest.mark.parametrize("said", REMOVED)
 @pytest.mark.root_repeats("words mean the same to everybody")
 def test_what_there_was_once_is_refused_with_what_to_do_instead(box: Box, alarm: Path, said: str) -> None:
@@ -55,7 +55,6 @@ def test_what_there_was_once_is_refused_with_what_to_do_instead(box: Box, alarm:
     assert REMOVED[said] in " ".join(result.stderr.split())
 
 
-@pytest.mark.req("FAIL-01")
 def test_alarm_rings_when_something_starts(box: Box, alarm: Path) -> None:
     assert start(box, alarm).returncode == 0
     assert was_started(box)
@@ -64,7 +63,6 @@ def test_alarm_rings_when_something_starts(box: Box, alarm: Path) -> None:
 # The project
 
 
-@pytest.mark.req("FAIL-01")
 def test_directory_of_the_system_and_the_home_are_no_projects(box: Box, account: Account, alarm: Path) -> None:
     link = account.home / "src" / "link"
     link.symlink_to(account.home)
@@ -88,7 +86,7 @@ def test_directory_of_the_system_and_the_home_are_no_projects(box: Box, account:
         assert_refused(box, start(box, alarm, cwd=account.home, HOME=home), "is your home")
 
 
-@pytest.mark.req("FAIL-01", "SAND-09")
+@pytest.mark.req("SAND-09")
 def test_home_of_an_account_is_no_project_whatever_HOME_says(box: Box, alarm: Path) -> None:
     """`sudo claudebox` in somebody's home: HOME is root's, and the project would hold that person's keys."""
     entry = pwd.getpwuid(box.account.uid)
@@ -97,7 +95,7 @@ def test_home_of_an_account_is_no_project_whatever_HOME_says(box: Box, alarm: Pa
     assert_refused(box, start(box, alarm, cwd=entry.pw_dir), entry.pw_dir)
 
 
-@pytest.mark.req("FAIL-01", "SAND-09")
+@pytest.mark.req("SAND-09")
 def test_project_that_contains_a_secret_place_or_lies_in_one_is_refused(
     box: Box, account: Account, alarm: Path
 ) -> None:
@@ -109,7 +107,7 @@ def test_project_that_contains_a_secret_place_or_lies_in_one_is_refused(
         assert_refused(box, start(box, alarm, cwd=account.home / place), reason)
 
 
-@pytest.mark.req("FAIL-01", "SAND-09")
+@pytest.mark.req("SAND-09")
 def test_project_to_which_a_secret_place_leads_is_refused(
     box: Box, account: Account, project: Path, alarm: Path
 ) -> None:
@@ -119,7 +117,6 @@ def test_project_to_which_a_secret_place_leads_is_refused(
     assert_refused(box, start(box, alarm, cwd=project / "ssh"), "is secret")
 
 
-@pytest.mark.req("FAIL-01")
 @pytest.mark.root_repeats("what is refused before anything starts is the same for everybody")
 def test_project_with_invisible_characters_is_refused(box: Box, account: Account, alarm: Path) -> None:
     invisible = ("\n", "\x1b[2J", "\r", "\x07", "\x7f", "\x9b", "\u202e", "\u200b", "\u2028", os.fsdecode(b"\xff"))
@@ -131,7 +128,6 @@ def test_project_with_invisible_characters_is_refused(box: Box, account: Account
         assert result.stderr.replace("\n", "").isprintable()
 
 
-@pytest.mark.req("FAIL-01")
 def test_deleted_project_is_refused(box: Box, account: Account, alarm: Path) -> None:
     script = 'mkdir gone && cd gone && rmdir ../gone && exec "$0" --yes --run true'
     result = account.run("sh", "-c", script, CLAUDEBOX, cwd=box.project, env={"CLAUDEBOX_BWRAP": str(alarm)})
@@ -144,7 +140,7 @@ def test_deleted_project_is_refused(box: Box, account: Account, alarm: Path) -> 
 # Who asks
 
 
-@pytest.mark.req("FAIL-01", "UX-02")
+@pytest.mark.req("UX-02")
 def test_start_without_a_yes_and_without_a_terminal_is_refused(box: Box, project: Path) -> None:
     result = box.claudebox("--run", "touch", "started", input="y\n")
     assert result.returncode == 125
@@ -156,7 +152,6 @@ def test_start_without_a_yes_and_without_a_terminal_is_refused(box: Box, project
 # Programs
 
 
-@pytest.mark.req("FAIL-01")
 @pytest.mark.root_differs("a setuid program of root changes nothing for root")
 def test_setuid_bwrap_is_refused(box: Box, account: Account) -> None:
     copy, link = account.home / "tools" / "bwrap", account.home / "bwrap"
@@ -175,7 +170,6 @@ def test_setuid_bwrap_is_refused(box: Box, account: Account) -> None:
     assert not (box.project / "started").exists()
 
 
-@pytest.mark.req("FAIL-01")
 def test_bwrap_from_where_an_agent_can_write_is_refused(box: Box, account: Account, project: Path) -> None:
     trap = f"#!/bin/sh\necho > {account.home}/started\n"
     other = account.home / "src" / "other"
@@ -196,7 +190,7 @@ def test_bwrap_from_where_an_agent_can_write_is_refused(box: Box, account: Accou
         assert_refused(box, result, "bwrap would come from where an agent can write")
 
 
-@pytest.mark.req("FAIL-01", "SAND-09")
+@pytest.mark.req("SAND-09")
 def test_claude_that_names_a_key_as_its_interpreter_is_refused(box: Box, account: Account, project: Path) -> None:
     key = account.write(account.home / ".ssh" / "id_rsa", "canary\n", mode=0o700)
     claude = account.write(account.home / "opt" / "claude", f"#!{key}\n", mode=0o755)
@@ -205,7 +199,6 @@ def test_claude_that_names_a_key_as_its_interpreter_is_refused(box: Box, account
     assert "is secret (SSH keys)" in " ".join(result.stderr.split())
 
 
-@pytest.mark.req("FAIL-01")
 def test_claude_from_the_project_is_refused(box: Box, account: Account, project: Path, alarm: Path) -> None:
     for place in ("node_modules/.bin/claude", "claude"):
         account.write(project / place, "#!/bin/sh\n", mode=0o755)
@@ -215,7 +208,6 @@ def test_claude_from_the_project_is_refused(box: Box, account: Account, project:
         assert_refused(box, box.claudebox("--yes", env=env), "claude would come from where an agent can write")
 
 
-@pytest.mark.req("FAIL-01")
 def test_bwrap_that_is_no_program_is_refused(box: Box, account: Account) -> None:
     for path in (account.home / "absent", account.home, account.write(account.home / "text")):
         result = box.inside("touch", "started", env={"CLAUDEBOX_BWRAP": str(path)})
@@ -223,7 +215,6 @@ def test_bwrap_that_is_no_program_is_refused(box: Box, account: Account) -> None
         assert not (box.project / "started").exists()
 
 
-@pytest.mark.req("FAIL-01")
 def test_machine_without_bwrap_is_refused(box: Box, account: Account) -> None:
     python = account.home / "bin"
     python.mkdir()
@@ -269,7 +260,7 @@ MOUNTS = {
 }
 
 
-@pytest.mark.req("FAIL-01", "EXT-02")
+@pytest.mark.req("EXT-02")
 @pytest.mark.root_repeats("what is refused before anything starts is the same for everybody")
 def test_mount_is_refused(box: Box, account: Account, project: Path, alarm: Path) -> None:
     account.write(account.home / ".ssh" / "config", "key")
@@ -288,7 +279,7 @@ def test_mount_is_refused(box: Box, account: Account, project: Path, alarm: Path
     assert sorted(account.home.rglob("*")) == before
 
 
-@pytest.mark.req("FAIL-01", "EXT-02", "SAND-09")
+@pytest.mark.req("EXT-02", "SAND-09")
 @pytest.mark.root_differs("root may write and read there")
 def test_mount_of_the_system_is_refused(box: Box, alarm: Path) -> None:
     for source in filter(os.path.isdir, ("/usr/share", "/etc", "/boot", "/run")):
@@ -297,7 +288,7 @@ def test_mount_of_the_system_is_refused(box: Box, alarm: Path) -> None:
         assert_refused(box, start(box, alarm, "--mount-ro", f"{source}:/mnt"), "is secret")
 
 
-@pytest.mark.req("FAIL-01", "ENV-01")
+@pytest.mark.req("ENV-01")
 @pytest.mark.root_repeats("what is refused before anything starts is the same for everybody")
 def test_odd_variable_name_is_refused(box: Box, alarm: Path) -> None:
     for name in ("", "A-B", "1A", "A B", "=x", "é"):

@@ -1,12 +1,8 @@
 """`--setup` tries the strict box on this machine, and writes down what the user chose."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
-from conftest import Account, Box
+from conftest import Box
 
 pytestmark = [pytest.mark.box, pytest.mark.network]
 STRICT = 'profiles = ["strict"]'
@@ -14,17 +10,10 @@ KEY = {"ANTHROPIC_API_KEY": "sk-ant-made-up-for-this-test-0123456789"}
 
 
 @pytest.fixture
-def with_claude(user: Account, project_of_user: Path) -> Box:
-    fake = user.write(user.home / "opt" / "claude", "#!/bin/sh\nenv\n", mode=0o755)
-    user.environ["PATH"] = f"{fake.parent}:{user.environ['PATH']}"
-    return Box(user, project_of_user)
-
-
-@pytest.fixture
-def project_of_user(user: Account) -> Path:
-    project = user.home / "project"
-    project.mkdir()
-    return user.own(project)
+def with_claude(shop: Box) -> Box:
+    fake = shop.account.write(shop.account.home / "opt" / "claude", "#!/bin/sh\nenv\n", mode=0o755)
+    shop.account.environ["PATH"] = f"{fake.parent}:{shop.account.environ['PATH']}"
+    return shop
 
 
 def config(box: Box) -> list[str]:

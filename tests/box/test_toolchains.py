@@ -1,7 +1,5 @@
 """Programs of toolchains in the home run in the box, at the version that the host's PATH has, as an ordinary user."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -1,15 +1,13 @@
 """What people work with works in the box: the filter and the namespaces are not in its way."""
 
-from __future__ import annotations
-
 import shutil
 import sysconfig
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from conftest import Account, Box
+from samples import wheel
 
 pytestmark = [
     pytest.mark.req("SAND-11"),
@@ -99,14 +97,10 @@ def test_npm_install(box: Box, account: Account) -> None:
 
 
 def test_pip_install(box: Box, account: Account) -> None:
-    wheel = box.project / "left-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("left.py", "print('installed')\n")
-        archive.writestr("left-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: left\nVersion: 1.0\n")
-        archive.writestr("left-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        archive.writestr("left-1.0.dist-info/RECORD", "left.py,,\n")
-    account.own(wheel)
-    script = f"python3 -m venv env && env/bin/pip install -q --no-index ./{wheel.name} && env/bin/python -m left"
+    package = box.project / "left-1.0-py3-none-any.whl"
+    package.write_bytes(wheel("left", "print('installed')\n"))
+    account.own(package)
+    script = f"python3 -m venv env && env/bin/pip install -q --no-index ./{package.name} && env/bin/python -m left"
     assert box.sh(script, timeout=PATIENCE) == "installed\n"
 
 

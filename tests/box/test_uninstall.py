@@ -1,7 +1,5 @@
 """`--uninstall`: what claudebox keeps is gone afterwards, and nothing else."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -13,7 +11,7 @@ import pytest
 from claudebox.commands import kept
 from claudebox.commands.kept import uses
 from claudebox.state import State
-from conftest import CLAUDEBOX, Account, git
+from conftest import CLAUDEBOX, Account, git, make_repository
 from patience import comes_true
 from running.needs import needed
 from terminal.pseudoterminal import PLAIN, Terminal
@@ -121,9 +119,7 @@ def brought(user: Account, name: str, *refs: str) -> Path:
     """A repository with such refs, which claudebox knows, and in which an agent has left what git would run."""
     project = user.home / name
     user.write(project / "file")
-    git(user, project, "init", "-q", "-b", "main")
-    git(user, project, "add", ".")
-    git(user, project, "commit", "-qm", "first")
+    make_repository(user, project)
     for ref in refs:
         git(user, project, "update-ref", ref, "HEAD")
     trap = f"#!/bin/sh\ntouch {user.home}/ran\n"

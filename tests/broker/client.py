@@ -1,7 +1,5 @@
 """Talks to the broker as Claude in the box would; or as somebody would who wants more."""
 
-from __future__ import annotations
-
 import socket
 from dataclasses import dataclass
 from typing import Self

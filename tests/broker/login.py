@@ -1,7 +1,5 @@
 """A login on the host, and the place that renews it: each refresh token is good for one use."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -5,8 +5,6 @@
 Goes on until the file ENOUGH exists, prints which tokens it used, and stops with an error when it has none.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """A stand-in for the API and for the place that renews tokens, over real TLS with a CA of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 Pieces = Iterator[bytes]
+STREAM = "content-type: text/event-stream\r\n"
 
 
 @dataclass
@@ -75,10 +74,10 @@ class Server:
     certificate: Path | None = None
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0
-    host: str = "127.0.0.1"
+    address: tuple[str, int] = ("127.0.0.1", 0)
 
     def __enter__(self) -> Self:
-        self.listener = socket.create_server((self.host, 0), backlog=128)
+        self.listener = socket.create_server(self.address, backlog=128)
         self.context = None
         if self.certificate:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

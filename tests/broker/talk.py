@@ -1,11 +1,8 @@
 """Claude in a box behind a broker, and a stand-in for the API over TLS."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
-import ssl
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -44,25 +41,13 @@ class Talk:
     @contextlib.contextmanager
     def api(self, *commands: str) -> Iterator[StandIn]:
         """A stand-in over TLS, which has Claude run these commands."""
-        api = StandIn(*commands)
-        handler: Any = api.server.RequestHandlerClass
-        seen = self.seen
-
-        class Noting(handler):  # type: ignore[misc]
-            def do_POST(self) -> None:
-                seen.append({name.lower(): value for name, value in self.headers.items()})
-                super().do_POST()
-
-        api.server.RequestHandlerClass = Noting
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self.certificates.server)
-        api.server.socket = context.wrap_socket(api.server.socket, server_side=True, do_handshake_on_connect=False)
         authority = self.account.home / "ca.pem"
         shutil.copy(self.certificates.authority, authority)
         authority.chmod(0o644)
-        self.environ |= {"ANTHROPIC_BASE_URL": f"https://localhost:{api.port}", "NODE_EXTRA_CA_CERTS": str(authority)}
-        with api:
+        with StandIn(*commands, certificate=self.certificates.server) as api:
+            self.environ |= {"ANTHROPIC_BASE_URL": api.url, "NODE_EXTRA_CA_CERTS": str(authority)}
             yield api
+        self.seen += [dict(asked.headers) for asked in api.asked if asked.line.startswith("POST")]
         self.requests = api.requests
         self.results = api.results
 

@@ -1,7 +1,5 @@
 """The real Claude Code in a box without any network: the broker is its only way out."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -15,10 +13,9 @@ from conftest import CLAUDEBOX
 from patience import comes_true
 
 # They look for brokers, and an ordinary user sees those of the other workers.
-pytestmark = pytest.mark.xdist_group("broker")
+pytestmark = [pytest.mark.req("AUTH-03"), pytest.mark.xdist_group("broker")]
 
 
-@pytest.mark.req("AUTH-03")
 def test_claude_works_without_a_network(with_key: Talk) -> None:
     done = with_key()
     assert (done.returncode, done.stdout) == (0, ANSWER + "\n"), done.stderr
@@ -26,7 +23,6 @@ def test_claude_works_without_a_network(with_key: Talk) -> None:
     assert {headers.get("authorization") for headers in with_key.seen} == {None}
 
 
-@pytest.mark.req("AUTH-03")
 def test_claude_runs_tools_and_continues(user_with_key: Talk) -> None:
     talk = user_with_key
     done = talk(commands=("echo from-the-$((40 + 2))",))
@@ -37,7 +33,6 @@ def test_claude_runs_tools_and_continues(user_with_key: Talk) -> None:
     assert "from-the-42" in json.dumps(talk.requests)
 
 
-@pytest.mark.req("AUTH-03")
 def test_subscription_is_used_and_renewed(talk: Talk) -> None:
     file = log_in(talk.account.home / ".claude", 0)
     talk.account.own(file.parent)
@@ -54,7 +49,6 @@ def test_subscription_is_used_and_renewed(talk: Talk) -> None:
     assert not any(secret in json.dumps(talk.requests) for secret in ("access-token", "refresh-token"))
 
 
-@pytest.mark.req("AUTH-03")
 def test_each_box_has_a_token_of_its_own(user_with_key: Talk) -> None:
     first, second = (user_with_key.inside("echo $ANTHROPIC_AUTH_TOKEN").stdout.strip() for _ in range(2))
     assert first != second
@@ -73,7 +67,7 @@ def test_limits_and_the_log_of_a_box(user_with_key: Talk) -> None:
     assert API_KEY not in log.stdout
 
 
-@pytest.mark.req("AUTH-03", "UX-06")
+@pytest.mark.req("UX-06")
 @pytest.mark.parametrize("kind", ["key", "login"])
 @pytest.mark.tmux
 def test_claude_on_a_terminal(user_with_key: Talk, kind: str) -> None:
@@ -93,7 +87,6 @@ def test_claude_on_a_terminal(user_with_key: Talk, kind: str) -> None:
     assert comes_true(lambda: is_over(talk))
 
 
-@pytest.mark.req("AUTH-03")
 def test_twenty_turns(user_with_key: Talk) -> None:
     commands = tuple(f"echo turn-{number}" for number in range(20))
     done = user_with_key(commands=commands)
@@ -101,7 +94,6 @@ def test_twenty_turns(user_with_key: Talk) -> None:
     assert [f"turn-{number}" in text for number, text in enumerate(user_with_key.results)] == [True] * 20
 
 
-@pytest.mark.req("AUTH-03")
 def test_revoked_login_is_told_and_not_retried(user_with_key: Talk) -> None:
     talk = user_with_key
     del talk.environ["ANTHROPIC_API_KEY"]
@@ -115,7 +107,6 @@ def test_revoked_login_is_told_and_not_retried(user_with_key: Talk) -> None:
     assert renewals == 1
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.root_repeats("Claude sees the same home and the same user in the box of either")
 def test_an_older_claude_works_without_a_network(with_key: Talk, old_claude: str) -> None:
     with_key.claude = old_claude

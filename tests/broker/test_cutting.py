@@ -1,7 +1,5 @@
 """No byte of the credential reaches the box, wherever an answer is cut into pieces, and everything else does."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

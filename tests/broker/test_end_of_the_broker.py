@@ -1,7 +1,5 @@
 """Broker and box end together, whoever is killed, and a login that is being renewed is not lost."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -21,7 +19,7 @@ from broker.talk import API_KEY, Talk, brokers, is_over
 from conftest import CLAUDEBOX
 from patience import PATIENCE, comes_true
 
-pytestmark = pytest.mark.xdist_group("broker")
+pytestmark = [pytest.mark.req("AUTH-03"), pytest.mark.xdist_group("broker")]
 
 # They look for brokers, and an ordinary user sees those of the other workers.
 
@@ -59,7 +57,6 @@ box.recv(1)
 """
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.root
 def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None:
     talk = user_with_key
@@ -69,7 +66,6 @@ def test_broker_ends_with_the_box_whoever_is_killed(user_with_key: Talk) -> None
         assert comes_true(lambda: brokers(talk) == [])
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.root
 def test_no_other_program_of_the_user_reads_the_brokers_memory(user_with_key: Talk) -> None:
     talk = user_with_key
@@ -81,7 +77,6 @@ def test_no_other_program_of_the_user_reads_the_brokers_memory(user_with_key: Ta
         assert (own.stdout, "Permission denied" in own.stderr) == ("", True)
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.root
 def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
     talk = user_with_key
@@ -94,7 +89,6 @@ def test_box_ends_with_the_broker(user_with_key: Talk) -> None:
         assert "the broker was ended, and the box with it" in process.stderr.read()
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.root
 def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None:
     talk = user_with_key
@@ -111,7 +105,6 @@ def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None
         assert comes_true(lambda: is_over(talk))
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.parametrize(
     "how", ["box ends", "launcher is killed", pytest.param("broker is asked to end", marks=pytest.mark.root)]
 )
@@ -163,7 +156,6 @@ broker.serve(socket.create_server(("127.0.0.1", 0)), None, nobody, signals)
 """
 
 
-@pytest.mark.req("AUTH-03")
 def test_signal_that_does_not_interrupt_the_wait_ends_it() -> None:
     source = Path(claudebox.__file__).parent.parent
     words = [sys.executable, "-c", SERVES, str(source)]

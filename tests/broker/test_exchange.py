@@ -1,7 +1,5 @@
 """A request of the box, through the broker, to a stand-in for the API and back."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

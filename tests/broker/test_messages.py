@@ -1,7 +1,5 @@
 """The broker's parser: what is clear passes whole, in whatever pieces it comes; what is not, is refused."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 

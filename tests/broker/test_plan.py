@@ -1,7 +1,5 @@
 """What the plan says with a broker, and the port that leads to it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from broker.standin import Server, hello
 from claudebox.model import Broker
 from conftest import Box
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import TREES, Machine
 
 
 @pytest.mark.req("AUTH-03")
@@ -25,9 +23,7 @@ def test_way_to_the_broker_is_an_address_and_no_name(box: Box) -> None:
     assert done.stdout.startswith("http://127.0.0.1:"), done.stderr
 
 
-def test_no_network_is_nothing_to_worry_about_with_a_broker(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
-    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+def test_no_network_is_nothing_to_worry_about_with_a_broker(machine: Machine) -> None:
     machine.environ["ANTHROPIC_API_KEY"] = "x"
     subjects = {"--network none", "ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"}
     with_broker, without = (machine.plan("--network", "none", *words) for words in (("--auth", "broker"), ()))
@@ -43,11 +39,8 @@ def test_no_network_is_nothing_to_worry_about_with_a_broker(tmp_path: Path) -> N
         (("--network", "inet", "--publish", "61357", "--host-port", "61358"), "http://127.0.0.1:61359"),
     ],
 )
-def test_port_that_leads_to_the_broker_is_no_other_one(tmp_path: Path, words: tuple[str, ...], address: str) -> None:
-    machine = Machine(tmp_path)
-    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text()).plant(
-        "/usr/bin/pasta*\n/usr/sbin/nft*"
-    )
+def test_port_that_leads_to_the_broker_is_no_other_one(machine: Machine, words: tuple[str, ...], address: str) -> None:
+    machine.plant("/usr/bin/pasta*\n/usr/sbin/nft*")
     machine.environ["ANTHROPIC_API_KEY"] = "x"
     plan = machine.plan("--auth", "broker", *words)
     variables = {variable.name: variable.value for variable in plan.environment}

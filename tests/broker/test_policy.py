@@ -1,7 +1,5 @@
 """Every request that the broker does not let pass, and what is left of the ones that it does."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.servers.broker.policy import (
@@ -13,6 +11,8 @@ from claudebox.servers.broker.policy import (
     shows,
 )
 
+pytestmark = pytest.mark.req("AUTH-03")
+
 DUMMY = "dummy-0123456789"
 HEADERS = (("host", "localhost"), ("authorization", f"Bearer {DUMMY}"), ("content-type", "application/json"))
 
@@ -20,46 +20,28 @@ PASS = ("/v1/messages", "/v1/messages?beta=true", "/v1/messages/count_tokens", "
 
 OTHER_PATHS = (
     # What mints keys, or shows or changes the account.
-    *(
-        "/api/oauth/claude_cli/create_api_key",
-        "/api/oauth/claude_cli/roles",
-        "/v1/oauth/token",
-        "/v1/oauth/token/revoke",
-    ),
+    *("/api/oauth/claude_cli/create_api_key", "/api/oauth/claude_cli/roles", "/v1/oauth/token"),
+    *("/v1/oauth/token/revoke",),
     *("/api/oauth/profile", "/api/oauth/usage", "/api/claude_cli_profile", "/api/oauth/account/settings"),
     *("/v1/organizations/me", "/v1/organizations/api_keys", "/v1/organizations/users", "/v1/api_keys"),
     # The rest of the API.
-    *(
-        "/v1/models",
-        "/v1/files",
-        "/v1/messages/batches",
-        "/v1/complete",
-        "/v1/skills",
-        "/v1/environments",
-        "/v1/sessions",
-    ),
+    *("/v1/models", "/v1/files", "/v1/messages/batches", "/v1/complete", "/v1/skills", "/v1/environments"),
+    *("/v1/sessions",),
     *("/api/event_logging/batch", "/api/claude_code/metrics", "/api/hello", "/", ""),
     # Another spelling of a path that passes is another path.
     *("/v1/messages/", "/v1//messages", "//v1/messages", "/v1/./messages", "/v1/x/../messages", "/V1/messages"),
     *("/v1/%6dessages", "/v1%2fmessages", "/v1/messages%00", "/v1/messages;a=b", "/v1\\messages", "/v1/messages#x"),
-    *(
-        "/v1/messages?beta=false",
-        "/v1/messages?",
-        "/v1/messages?beta=true&x=1",
-        "/v1/messages?x=/../../",
-        "/v1/messages?beta=true#",
-    ),
+    *("/v1/messages?beta=false", "/v1/messages?", "/v1/messages?beta=true&x=1", "/v1/messages?x=/../../"),
+    *("/v1/messages?beta=true#",),
     *("/v1/messages/../organizations/me", "/v1/messages/count_tokens/../../models", "/v1/messages/batches?beta=true"),
 )
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.parametrize("target", PASS)
 def test_what_claude_needs_passes(target: str) -> None:
     assert check_request("POST", target, HEADERS, DUMMY)
 
 
-@pytest.mark.req("AUTH-03")
 def test_whether_somebody_is_there_is_answered_here() -> None:
     assert not check_request("HEAD", "/", (("host", "localhost"),), DUMMY)
 
@@ -74,7 +56,6 @@ def status_of(method: str = "POST", target: str = PASS[0], headers: Headers = HE
     return refusal.value.status
 
 
-@pytest.mark.req("AUTH-03")
 def test_other_request_is_refused() -> None:
     for target in OTHER_PATHS:
         for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
@@ -90,14 +71,12 @@ OTHER_TARGETS = (
 )
 
 
-@pytest.mark.req("AUTH-03")
 def test_request_to_somebody_else_is_refused() -> None:
     for target in OTHER_TARGETS:
         for method in ("POST", "GET", "OPTIONS"):
             assert (target, status_of(method, target)) == (target, 404)
 
 
-@pytest.mark.req("AUTH-03")
 @pytest.mark.parametrize(
     "credentials",
     [
@@ -129,7 +108,6 @@ def test_token_is_taken_where_claude_puts_it(name: str) -> None:
 OAUTH = (("authorization", "Bearer real"), ("anthropic-beta", OAUTH_BETA))
 
 
-@pytest.mark.req("AUTH-03")
 def test_only_known_headers_are_sent() -> None:
     headers = (
         *HEADERS,
@@ -171,7 +149,6 @@ def test_login_asks_for_its_feature(asked: tuple[tuple[str, str], ...], sent: st
     assert found == [("anthropic-beta", sent)]
 
 
-@pytest.mark.req("AUTH-03")
 def test_only_known_headers_are_answered() -> None:
     headers = (
         ("content-type", "application/json"),

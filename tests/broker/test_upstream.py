@@ -1,7 +1,5 @@
 """The way to the API: whom it trusts, through which proxy, and what it refuses."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socket
@@ -87,7 +85,7 @@ def test_somebody_elses_certificate_is_refused(tmp_path: Path, start: Start) -> 
 
 @pytest.mark.req("AUTH-03")
 def test_certificate_for_another_name_is_refused(certificates: Certificates) -> None:
-    with Server(hello, certificates.server, host="0.0.0.0") as api:
+    with Server(hello, certificates.server, address=("0.0.0.0", 0)) as api:
         upstream = Upstream(Address("127.0.0.2", api.port, is_tls=True), trust(str(certificates.authority)))
         with pytest.raises(Unavailable, match="not trusted"):
             upstream.connect()

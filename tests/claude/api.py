@@ -1,54 +1,20 @@
 """A stand-in for the API: it has Claude Code run commands, one after the other, then say farewell."""
 
-from __future__ import annotations
-
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from pathlib import Path
+from typing import Any
+
+from broker.standin import STREAM, Asked, Pieces, Server, reply
 
 FAREWELL = "That is all I could do here."
 
 
-class Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_: object) -> None:
-        """Log nothing."""
-
-    def reply(self, body: bytes, status: int = 200, *, is_stream: bool = False) -> None:
-        self.send_response(status)
-        self.send_header("content-type", "text/event-stream" if is_stream else "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
-class Server:
-    """Answers on a free port while the `with` block runs."""
-
-    def __init__(self, handler: type[Handler]) -> None:
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (handler,), {"api": self}))
-        self.server.daemon_threads = True
-
-    @property
-    def port(self) -> int:
-        return int(self.server.server_address[1])
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-
 class StandIn(Server):
-    """Answers as the API, and keeps what it was sent."""
+    """Answers as the API while the `with` block runs, and keeps what it was sent."""
 
-    def __init__(self, *commands: str) -> None:
-        super().__init__(_Handler)
+    def __init__(self, *commands: str, certificate: Path | None = None, address: tuple[str, int] = ("127.0.0.1", 0)):
+        super().__init__(self._serve_api, certificate, address=address)
         self.commands = commands
         self.results: list[str] = []
         self.requests: list[dict[str, Any]] = []
@@ -68,6 +34,19 @@ class StandIn(Server):
         arguments = {"command": command, "description": command[:30]}
         return {"type": "tool_use", "id": f"toolu_{len(results):04}", "name": "Bash", "input": arguments}
 
+    def _serve_api(self, asked: Asked) -> Pieces:
+        path = asked.path.partition("?")[0]
+        if path == "/v1/messages" and asked.line.startswith("POST"):
+            request = asked.json
+            message = _message(request, self.answer(request))
+            yield reply(_events(message), headers=STREAM) if request.get("stream") else reply(message)
+        elif path == "/v1/messages/count_tokens":
+            yield reply({"input_tokens": 10})
+        elif asked.line.startswith("HEAD"):
+            yield reply(b"")
+        else:
+            yield reply({"type": "error", "error": {"type": "not_found_error", "message": "stand-in"}}, 404)
+
 
 def _tool_results(request: dict[str, Any]) -> list[str]:
     """Every result so far, in order: Claude sends the whole conversation each time."""
@@ -75,29 +54,6 @@ def _tool_results(request: dict[str, Any]) -> list[str]:
     blocks = [block for content in contents if isinstance(content, list) for block in content]
     found = [block.get("content") for block in blocks if block.get("type") == "tool_result"]
     return [one if isinstance(one, str) else "".join(str(part.get("text", "")) for part in one or ()) for one in found]
-
-
-class _Handler(Handler):
-    api: StandIn
-
-    def do_HEAD(self) -> None:
-        self.reply(b"")
-
-    def do_GET(self) -> None:
-        self.reply(b'{"type": "error", "error": {"type": "not_found_error", "message": "stand-in"}}', 404)
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers.get("content-length", 0)))
-        path = self.path.split("?")[0]
-        if path == "/v1/messages":
-            request = json.loads(body)
-            message = _message(request, self.api.answer(request))
-            is_stream = request.get("stream")
-            self.reply(_events(message) if is_stream else json.dumps(message).encode(), is_stream=is_stream)
-        elif path == "/v1/messages/count_tokens":
-            self.reply(b'{"input_tokens": 10}')
-        else:
-            self.do_GET()
 
 
 def _message(request: dict[str, Any], block: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,5 @@
 """A session of the real Claude Code in a box, with a stand-in for the API that keeps what it was sent."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The real Claude Code talks, works and remembers in the box."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import threading
@@ -11,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claude.session import ANSWER, Session, Talk, load, texts
-from conftest import Account
+from conftest import Account, git, make_repository
 
 CANARY = "canary-5f1c7e"
 PLANTED = (
@@ -32,16 +30,9 @@ GREP = "command grep -rIs --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr
 SEARCH = f"{GREP} 'canary[-]' /; env; cat /proc/*/environ"
 
 
-def git(account: Account, project: Path, *words: str) -> str:
-    done = account.run("git", *words, cwd=project)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def repository(account: Account, project: Path) -> None:
     account.write(account.home / ".gitconfig", "[user]\n\tname = Ada\n\temail = ada@example.org\n")
-    for words in (("init", "-q", "-b", "main"), ("add", "."), ("commit", "-q", "-m", "first")):
-        git(account, project, *words)
+    make_repository(account, project)
 
 
 @pytest.mark.req("SAND-01", "UX-06", "SAND-14")
@@ -76,7 +67,7 @@ def test_edit_and_commit_arrive_on_the_host(user_talk: Talk) -> None:
     assert session.results[-1].strip() == "Ada"
     assert (user_talk.project / "README.md").read_text() == "a better shop\n"
     assert (user_talk.project / "README.md").stat().st_uid == user_talk.account.uid
-    assert git(user_talk.account, user_talk.project, "log", "--format=%an %s") == "Ada improve the shop\nAda first\n"
+    assert git(user_talk.account, user_talk.project, "log", "--format=%an %s") == "Ada improve the shop\nOld first\n"
     assert git(user_talk.account, user_talk.project, "status", "--porcelain") == ""
 
 

@@ -1,7 +1,5 @@
 """`claudebox --demo`: the first thing that somebody tries."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

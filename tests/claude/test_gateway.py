@@ -1,7 +1,5 @@
 """Who gets the key, with the real Claude Code: a gateway, somebody else's address, and a proxy in between."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """The state of all projects can be looked at, and what is gone collected."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import time
@@ -16,6 +14,8 @@ from claudebox.state import Instance, State
 from claudebox.text import style_for
 from conftest import Account
 from terminal.pseudoterminal import claudebox_terminal
+
+pytestmark = pytest.mark.req("INST-03")
 
 FAILED = 125
 DAY = 24 * 3600
@@ -40,7 +40,6 @@ def kept(user_talk: Talk) -> Path:
     return instance(user_talk.account, "bbbbbbbbbbbbbbbb", user_talk.project)
 
 
-@pytest.mark.req("INST-03")
 def test_launch_is_listed(talk: Talk) -> None:
     assert talk.box.claudebox("--instances").stdout == "No project has been started in a box yet.\n"
     talk.inside("true")
@@ -69,7 +68,6 @@ def test_all_that_is_kept_is_listed(user: Account) -> None:
     ]
 
 
-@pytest.mark.req("INST-03")
 def test_listing_is_in_order_of_use(user: Account) -> None:
     here = user.write(user.home / "here" / "a").parent
     used = [
@@ -93,7 +91,7 @@ def test_listing_is_in_order_of_use(user: Account) -> None:
     assert [row[:2] for row in rows] == [["today", "3M"], ["yesterday", "2K"], ["400", "days"]]
 
 
-@pytest.mark.req("INST-03", "UX-01")
+@pytest.mark.req("UX-01")
 def test_name_of_a_project_cannot_write_on_the_screen(user: Account) -> None:
     item = Listed(Instance("/x", ""), "/home/a/\x1b[2J\nforged", time.time(), Size(0), True)
     text = listing([item], style_for(False, {}))
@@ -101,7 +99,7 @@ def test_name_of_a_project_cannot_write_on_the_screen(user: Account) -> None:
     assert len(text.splitlines()) == 2
 
 
-@pytest.mark.req("INST-03", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 def test_nothing_is_removed_without_a_yes(user_talk: Talk, gone: Path, kept: Path) -> None:
     done = user_talk.box.claudebox("--instances", "gc")
     assert done.returncode == FAILED
@@ -109,7 +107,6 @@ def test_nothing_is_removed_without_a_yes(user_talk: Talk, gone: Path, kept: Pat
     assert (gone.exists(), kept.exists()) == (True, True)
 
 
-@pytest.mark.req("INST-03")
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("\n", FAILED), ("n\n", FAILED)])
 def test_it_asks_before_it_removes(user_talk: Talk, gone: Path, kept: Path, answer: str, status: int) -> None:
     with claudebox_terminal(user_talk.box, "--instances", "gc") as opened:
@@ -118,7 +115,6 @@ def test_it_asks_before_it_removes(user_talk: Talk, gone: Path, kept: Path, answ
     assert (gone.exists(), kept.exists()) == (status != 0, True)
 
 
-@pytest.mark.req("INST-03")
 def test_yes_removes_what_is_gone_and_nothing_else(user_talk: Talk, gone: Path, kept: Path) -> None:
     before = fingerprint(kept)
     unknown = user_talk.account.write(gone.parent / "cccccccccccccccc" / "claude" / "a").parent.parent
@@ -129,7 +125,7 @@ def test_yes_removes_what_is_gone_and_nothing_else(user_talk: Talk, gone: Path, 
     assert (again.returncode, again.stdout) == (0, "Every project is still there: nothing to remove.\n")
 
 
-@pytest.mark.req("INST-03", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 def test_no_symlink_is_followed(user_talk: Talk, gone: Path, kept: Path) -> None:
     account = user_talk.account
     outside = account.write(account.home / "outside" / "precious", "x" * 3_000_000).parent
@@ -142,7 +138,7 @@ def test_no_symlink_is_followed(user_talk: Talk, gone: Path, kept: Path) -> None
     assert fingerprint(outside) == before
 
 
-@pytest.mark.req("INST-03", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 def test_symlink_in_place_of_a_state_is_left_alone(user_talk: Talk, gone: Path) -> None:
     outside = user_talk.account.write(user_talk.account.home / "outside" / "project", "/gone\n").parent
     (gone.parent / "dddddddddddddddd").symlink_to(outside)
@@ -150,7 +146,6 @@ def test_symlink_in_place_of_a_state_is_left_alone(user_talk: Talk, gone: Path) 
     assert (done.returncode, gone.exists(), outside.exists()) == (0, False, True), done.stderr
 
 
-@pytest.mark.req("INST-03")
 @pytest.mark.parametrize("mode", [0o000, 0o444, 0o555])
 def test_directory_that_the_agent_closed_is_no_obstacle(user_talk: Talk, gone: Path, mode: int) -> None:
     closed = user_talk.account.write(gone / "claude" / "closed" / "a").parent

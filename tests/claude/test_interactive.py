@@ -1,8 +1,8 @@
 """Claude Code on a terminal, as people use it, looked at in tmux."""
 
-from __future__ import annotations
-
+import os
 import shlex
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,10 +10,13 @@ from dataclasses import dataclass
 import pytest
 
 from claude.api import StandIn
-from claude.session import ANSWER, DUMMY_KEY, QUIET, Talk
+from claude.session import ANSWER, DUMMY_KEY, QUIET, Talk, texts
 from claude.test_login import log_in
 from conftest import CLAUDEBOX, Account
 from patience import PATIENCE, comes_true
+from terminal.pseudoterminal import children_of
+
+pytestmark = pytest.mark.tmux
 
 QUESTIONS = (
     "Choose the text style",
@@ -91,7 +94,6 @@ def claude_screen(talk: Talk, env: dict[str, str], *commands: str) -> Iterator[S
 
 
 @pytest.mark.req("SAND-01", "UX-06", "AUTH-01", "SAND-15")
-@pytest.mark.tmux
 @pytest.mark.root_repeats("Claude sees the same home and the same user in the box of either")
 def test_claude_starts_without_a_question_and_answers(talk: Talk) -> None:
     log_in(talk.account)
@@ -110,7 +112,6 @@ def test_claude_starts_without_a_question_and_answers(talk: Talk) -> None:
 
 
 @pytest.mark.req("INST-01", "SAND-05")
-@pytest.mark.tmux
 def test_end_of_a_conversation_says_how_to_resume_it_in_a_box(user_talk: Talk) -> None:
     """Claude's own hint finds nothing on the host, and skips permissions where no box is."""
     log_in(user_talk.account)
@@ -136,7 +137,6 @@ def opened_ids(talk: Talk) -> list[str]:
 
 
 @pytest.mark.req("SAND-15", "UX-06")
-@pytest.mark.tmux
 def test_resize_is_followed(user_talk: Talk) -> None:
     """With an API key instead of a login, about which there is no question either."""
     with claude_screen(user_talk, DUMMY_KEY) as opened:
@@ -154,7 +154,6 @@ def longest_rule(opened: Screen) -> int:
     return max((line.count("─") for line in opened.text().splitlines()), default=0)
 
 
-@pytest.mark.tmux
 @pytest.mark.exhaustive("shows that a question would be seen")
 def test_state_that_is_not_prepared_would_ask(user_talk: Talk) -> None:
     """The other tests look for questions in vain; here is one."""
@@ -162,3 +161,64 @@ def test_state_that_is_not_prepared_would_ask(user_talk: Talk) -> None:
     words = [CLAUDEBOX, "--yes", *QUIET, "--run", "sh", "-c", spoil]
     with screen(user_talk.account, words, str(user_talk.project), DUMMY_KEY) as opened:
         assert comes_true(lambda: any(question in opened.text() for question in QUESTIONS)), opened.text()
+
+
+# Claude Code on the box's own terminal: a long paste, Ctrl-Z and `fg`, and a sudden end.
+
+
+PASTED = "".join(f"{number:04d}," for number in range(1000))
+IS_ORDINARY = "#{alternate_on} #{mouse_any_flag} #{cursor_flag} #{keypad_cursor_flag}"
+
+
+@contextmanager
+def shell_screen(talk: Talk) -> Iterator[tuple[Screen, StandIn]]:
+    """An interactive shell in which claudebox was started."""
+    opened = Screen(talk.account)
+    shell = "PS1='host> ' exec bash --norc"
+    opened.start(str(talk.project), DUMMY_KEY, shell)
+    with StandIn() as api:
+        try:
+            assert opened.shows("host>"), opened.text()
+            opened.type(shlex.join((CLAUDEBOX, *talk.words(api))), "Enter")
+            assert opened.shows(PROMPT), opened.text()
+            yield opened, api
+        finally:
+            opened.tmux("kill-server")
+
+
+def is_ordinary(opened: Screen) -> bool:
+    """Whether the terminal shows its usual screen, its cursor, and takes the mouse for itself."""
+    return opened.tmux("display-message", "-p", "-t", "box", IS_ORDINARY) == "0 0 1 0\n"
+
+
+@pytest.mark.req("TTY-01", "SAND-15")
+def test_long_paste_arrives_whole(user_talk: Talk) -> None:
+    with shell_screen(user_talk) as (opened, api):
+        opened.tmux("set-buffer", PASTED)
+        opened.tmux("paste-buffer", "-p", "-t", "box")
+        assert comes_true(lambda: "asted" in opened.text() or "0999," in opened.text()), opened.text()
+        opened.type("Enter")
+        assert comes_true(lambda: any(PASTED in text for request in api.requests for text in texts(request)))
+
+
+@pytest.mark.req("TTY-01", "SAND-15")
+def test_suspended_and_resumed(user_talk: Talk) -> None:
+    with shell_screen(user_talk) as (opened, _):
+        for _ in range(2):
+            opened.type("C-z")
+            assert comes_true(lambda: "Stopped" in opened.text() and opened.text().rstrip().endswith("host>"))
+            assert comes_true(lambda: is_ordinary(opened))
+            opened.type("clear; echo the shell lis''tens", "Enter")
+            assert opened.shows("the shell listens"), opened.text()
+            opened.type("clear; fg", "Enter")
+            assert opened.shows(PROMPT), opened.text()
+
+
+@pytest.mark.req("TTY-01", "SAND-15")
+def test_killed(user_talk: Talk) -> None:
+    with shell_screen(user_talk) as (opened, _):
+        shell = int(opened.tmux("display-message", "-p", "-t", "box", "#{pane_pid}"))
+        os.kill(children_of(shell)[0], signal.SIGKILL)
+        assert comes_true(lambda: is_ordinary(opened))
+        opened.type("clear; echo the shell lis''tens", "Enter")
+        assert opened.shows("the shell listens"), opened.text()

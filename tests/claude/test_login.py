@@ -1,7 +1,5 @@
 """Claude's login is the same on the host and in all boxes, and nothing that only looks like one gets out."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json
@@ -18,12 +16,14 @@ from typing import Any
 import pytest
 
 from claude.session import ANSWER, Talk, broke, load
-from claudebox.model import Login
 from claudebox.servers.login import SOONER_AT_MOST, copy_newer
 from claudebox.state import State
 from claudebox.state.login import FIELDS
 from conftest import CLAUDEBOX, Account
 from patience import PATIENCE, comes_true
+from unit.servers.test_login import login_of
+
+pytestmark = pytest.mark.req("AUTH-01")
 
 HOUR = 3600 * 1000
 PRIVATE = 0o600
@@ -73,16 +73,6 @@ def refresh(text: str) -> str:
     return f"umask 077; cat > {STORE}/.new <<'END'\n{text}\nEND\nmv {STORE}/.new {FILE}\n"
 
 
-def on_a_host(tmp_path: Path, project: str = "/shop") -> Login:
-    """A login without a box."""
-    kept = State(str(tmp_path))
-    instance = kept.instance(project)
-    for directory in (instance.auth, instance.claude, tmp_path / ".claude"):
-        Path(directory).mkdir(parents=True, exist_ok=True)
-    claude = tmp_path / ".claude"
-    return Login(str(claude / ".credentials.json"), str(claude), kept, instance, "/run/auth")
-
-
 @contextlib.contextmanager
 def running(talk: Talk, script: str, *options: str) -> Iterator[subprocess.Popen[str]]:
     """A box that goes on until its standard input ends."""
@@ -101,14 +91,13 @@ def watchers(home: Path) -> list[int]:
     return found
 
 
-@pytest.mark.req("AUTH-01")
 def test_claude_is_logged_in(user_talk: Talk) -> None:
     log_in(user_talk.account)
     session = user_talk(env={})
     assert (session.status, session.stdout) == (0, ANSWER + "\n"), session.stderr
 
 
-@pytest.mark.req("AUTH-01", "SAND-09")
+@pytest.mark.req("SAND-09")
 def test_only_the_login_enters(talk: Talk) -> None:
     file = log_in(talk.account)
     done = talk.inside(f"cat {FILE}; grep -rs canary-m'cp' / --exclude-dir=proc --exclude-dir=sys --exclude-dir=usr")
@@ -119,7 +108,6 @@ def test_only_the_login_enters(talk: Talk) -> None:
     assert inside == {"claudeAiOauth": outside}
 
 
-@pytest.mark.req("AUTH-01")
 def test_refresh_inside_reaches_the_host(talk: Talk) -> None:
     file = log_in(talk.account)
     done = talk.inside(refresh(credentials("new", 8)))
@@ -132,14 +120,12 @@ def test_refresh_inside_reaches_the_host(talk: Talk) -> None:
     assert comes_true(lambda: [path.name for path in file.parent.iterdir()] == [".credentials.json"])
 
 
-@pytest.mark.req("AUTH-01")
 def test_refresh_inside_reaches_the_host_while_the_box_runs(user_talk: Talk) -> None:
     file = log_in(user_talk.account)
     with running(user_talk, refresh(credentials("new", 8)) + "cat"):
         assert comes_true(lambda: token(file) == "access-new")
 
 
-@pytest.mark.req("AUTH-01")
 def test_refresh_where_the_file_usually_is_reaches_the_host(talk: Talk) -> None:
     """A Claude that does not know of the shared directory renames over the symlink to it."""
     file = log_in(talk.account)
@@ -151,7 +137,6 @@ def test_refresh_where_the_file_usually_is_reaches_the_host(talk: Talk) -> None:
     assert "access-new" in talk.inside(f"cat {own}").stdout
 
 
-@pytest.mark.req("AUTH-01")
 def test_credentials_behind_a_symlink_stay_behind_it(user_talk: Talk) -> None:
     real = log_in(user_talk.account, place="dotfiles")
     link = user_talk.account.home / ".claude" / ".credentials.json"
@@ -163,7 +148,6 @@ def test_credentials_behind_a_symlink_stay_behind_it(user_talk: Talk) -> None:
     assert link.is_symlink()
 
 
-@pytest.mark.req("AUTH-01")
 def test_rename_on_the_host_is_seen_inside(user_talk: Talk) -> None:
     file = log_in(user_talk.account)
     script = f"echo up; until grep -q access-new {FILE}; do sleep 0.05; done; echo seen"
@@ -196,7 +180,6 @@ for text in sys.argv[1:]:
 """
 
 
-@pytest.mark.req("AUTH-01")
 def test_two_boxes_that_refresh_at_once_leave_the_newest(user_talk: Talk) -> None:
     file = log_in(user_talk.account)
     rounds = [
@@ -244,11 +227,11 @@ SHAPES = {
 }
 
 
-@pytest.mark.req("AUTH-01", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("name", [*FORGERIES, *SHAPES])
 def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
     """And it does not keep a newer one of the host from entering."""
-    login = on_a_host(tmp_path)
+    login = login_of(tmp_path, "/shop")
     host, boxes = Path(login.file), Path(login.instance.auth_login)
     host.write_text(credentials("first", 1, **MCP))
     copy_newer(login)
@@ -264,7 +247,7 @@ def test_what_is_no_newer_login_never_wins(tmp_path: Path, name: str) -> None:
     assert token(boxes) == "access-second"
 
 
-@pytest.mark.req("AUTH-01", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("name", ["blanked", "huge", "symlink", "fifo"])
 def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> None:
     file = log_in(user_talk.account)
@@ -280,10 +263,9 @@ def test_what_is_no_newer_login_never_gets_out(user_talk: Talk, name: str) -> No
     assert json.loads(done.stdout)["claudeAiOauth"]["accessToken"] == "access-second"
 
 
-@pytest.mark.req("AUTH-01")
 @pytest.mark.parametrize("make", [Path.mkdir, Path.touch, lambda path: path.symlink_to("/tmp")])
 def test_lock_that_the_agent_leaves_does_not_lose_a_login(tmp_path: Path, make: Callable[[Path], None]) -> None:
-    login = on_a_host(tmp_path)
+    login = login_of(tmp_path, "/shop")
     Path(login.file).write_text(credentials("first", 1))
     make(Path(login.instance.auth) / ".storage-write.lock")
     copy_newer(login)
@@ -292,7 +274,7 @@ def test_lock_that_the_agent_leaves_does_not_lose_a_login(tmp_path: Path, make: 
 
 def after_a_box_stored(tmp_path: Path, text: str) -> tuple[str, dict[str, Any]]:
     """What the host's file holds when a box has written this into the shared one: as text, and the login in it."""
-    login = on_a_host(tmp_path)
+    login = login_of(tmp_path, "/shop")
     host = Path(login.file)
     host.write_text(credentials("first", 1, **MCP))
     copy_newer(login)
@@ -305,7 +287,7 @@ def after_a_box_stored(tmp_path: Path, text: str) -> tuple[str, dict[str, Any]]:
     return host.read_text(), json.loads(host.read_text(), parse_constant=refuse)["claudeAiOauth"]
 
 
-@pytest.mark.req("AUTH-01", "SEC-01")
+@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -332,7 +314,7 @@ def test_what_no_claude_writes_does_not_reach_the_host(tmp_path: Path, name: str
     assert login["accessToken"] == "access-first"
 
 
-@pytest.mark.req("AUTH-01", "SEC-01")
+@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -359,7 +341,6 @@ def test_field_that_is_not_a_logins_does_not_reach_the_host(tmp_path: Path, name
     assert MCP["mcpOAuth"] == json.loads(text)["mcpOAuth"]
 
 
-@pytest.mark.req("AUTH-01")
 def test_every_field_of_a_login_reaches_the_host(tmp_path: Path) -> None:
     new = {
         **oauth("new", 8),
@@ -374,30 +355,9 @@ def test_every_field_of_a_login_reaches_the_host(tmp_path: Path) -> None:
     assert login == new
 
 
-@pytest.mark.req("AUTH-01")
-def test_what_the_host_stored_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the lock was waited for, Claude on the host stored something: the next look decides anew."""
-    login = on_a_host(tmp_path)
-    host = Path(login.file)
-    host.write_text(credentials("first", 1))
-    copy_newer(login)
-    Path(login.instance.auth_login).write_text(credentials("box", 4))
-
-    @contextlib.contextmanager
-    def slow(*_: Any) -> Iterator[None]:
-        host.write_text(credentials("host", 8, **MCP))
-        yield
-
-    monkeypatch.setattr("claudebox.servers.login.storage_lock", slow)
-    copy_newer(login)
-    assert token(host) == "access-host"
-    assert "canary-mcp" in host.read_text()
-
-
-@pytest.mark.req("AUTH-01")
 @pytest.mark.slow("waits for a lock")
 def test_lock_is_where_claude_has_it_and_not_where_a_symlink_leads(tmp_path: Path) -> None:
-    login = on_a_host(tmp_path)
+    login = login_of(tmp_path, "/shop")
     real = tmp_path / "dotfiles" / "credentials.json"
     real.parent.mkdir()
     real.write_text(credentials("first", 1))
@@ -413,7 +373,6 @@ def test_lock_is_where_claude_has_it_and_not_where_a_symlink_leads(tmp_path: Pat
     assert token(real) == "access-box"
 
 
-@pytest.mark.req("AUTH-01")
 def test_host_lock_is_respected(user_talk: Talk) -> None:
     """The host's own Claude is writing: wait for it."""
     file = log_in(user_talk.account)
@@ -450,7 +409,6 @@ def is_taken(file: Path) -> bool:
     return False
 
 
-@pytest.mark.req("AUTH-01")
 def test_login_without_a_box_is_preferred_to_none_but_not_made(user_talk: Talk) -> None:
     """A login made in a box, without one on the host, is kept for the boxes."""
     user_talk.inside(refresh(credentials("inside", 8)))
@@ -458,7 +416,6 @@ def test_login_without_a_box_is_preferred_to_none_but_not_made(user_talk: Talk) 
     assert not (user_talk.account.home / ".claude").exists()
 
 
-@pytest.mark.req("AUTH-01")
 def test_logging_out_on_the_host_logs_the_boxes_out(user_talk: Talk) -> None:
     file = log_in(user_talk.account)
     user_talk.inside("true")
@@ -466,7 +423,6 @@ def test_logging_out_on_the_host_logs_the_boxes_out(user_talk: Talk) -> None:
     assert "refresh-first" not in user_talk.inside(f"cat {FILE}").stdout
 
 
-@pytest.mark.req("AUTH-01")
 def test_login_is_not_brought_back_after_logging_out_on_the_host(user_talk: Talk) -> None:
     file = log_in(user_talk.account)
     user_talk.inside("true")
@@ -476,7 +432,6 @@ def test_login_is_not_brought_back_after_logging_out_on_the_host(user_talk: Talk
     assert load(file) == MCP
 
 
-@pytest.mark.req("AUTH-01")
 def test_login_for_boxes_only_is_preferred(talk: Talk) -> None:
     host = log_in(talk.account, "host", 8)
     boxes = log_in(talk.account, "boxes", 1, ".claudebox")
@@ -487,7 +442,6 @@ def test_login_for_boxes_only_is_preferred(talk: Talk) -> None:
     assert token(host) == "access-host"
 
 
-@pytest.mark.req("AUTH-01")
 def test_logins_are_not_mixed_when_the_user_starts_to_keep_one_for_boxes(user_talk: Talk) -> None:
     """The other way round as well: each file keeps its own refresh token, or somebody is logged out."""
     host = log_in(user_talk.account, "host", 8)
@@ -502,10 +456,9 @@ def test_logins_are_not_mixed_when_the_user_starts_to_keep_one_for_boxes(user_ta
     assert token(host) == "access-host"
 
 
-@pytest.mark.req("AUTH-01")
 def test_box_that_shared_another_login_leaves_the_new_one_alone(tmp_path: Path) -> None:
     """It may still run, or be about to end: the two would replace each other's copy in turns."""
-    former = on_a_host(tmp_path)
+    former = login_of(tmp_path, "/shop")
     Path(former.file).write_text(credentials("host", 8))
     copy_newer(former)
     later = former.replace(file=str(tmp_path / "boxes.json"))
@@ -522,7 +475,6 @@ def test_box_that_shared_another_login_leaves_the_new_one_alone(tmp_path: Path) 
     assert token(shared) == "access-host"
 
 
-@pytest.mark.req("AUTH-01")
 def test_login_can_stay_outside(talk: Talk) -> None:
     file = log_in(talk.account)
     script = 'echo "${CLAUDE_SECURESTORAGE_CONFIG_DIR-unset}"; ls -A "$XDG_RUNTIME_DIR"'
@@ -548,7 +500,7 @@ def test_without_a_login_not_a_word_is_said(user_talk: Talk) -> None:
     assert watchers(user_talk.account.home) == []
 
 
-@pytest.mark.req("SAND-15", "AUTH-01")
+@pytest.mark.req("SAND-15")
 @pytest.mark.parametrize("end", ["by itself", "killed"])
 def test_nothing_stays_behind(talk: Talk, end: str) -> None:
     log_in(talk.account)

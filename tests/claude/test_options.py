@@ -1,7 +1,5 @@
 """Options of claude that name files of the host work in the box, and the audit shows what they bring in."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -13,6 +11,8 @@ from claudebox.features.table import SETTINGS
 from claudebox.settings.mistakes import REMOVED
 from conftest import Account
 from saying import parse
+
+pytestmark = pytest.mark.req("ARGS-01")
 
 FAILED = 125
 TOKEN = "ghp_0123456789abcdef0123456789abcdef0123"
@@ -34,7 +34,7 @@ def plugin(talk: Talk) -> Path:
     return root
 
 
-@pytest.mark.req("ARGS-01", "UX-01")
+@pytest.mark.req("UX-01")
 def test_added_directories_can_be_read_and_written(user_talk: Talk) -> None:
     first = user_talk.account.write(user_talk.account.home / "data" / "in.txt", "heliotrope\n").parent
     second = user_talk.account.write(user_talk.account.home / "more" / "in.txt", "lavender\n").parent
@@ -47,7 +47,7 @@ def test_added_directories_can_be_read_and_written(user_talk: Talk) -> None:
     assert mounted(session, "--add-dir", "rw", first, second)
 
 
-@pytest.mark.req("ARGS-01", "UX-01")
+@pytest.mark.req("UX-01")
 def test_mcp_configuration_is_read(user_talk: Talk) -> None:
     """Its server is started: it leaves a mark."""
     servers = {"tea": {"command": "/usr/bin/touch", "args": [str(user_talk.project / "started")]}}
@@ -58,7 +58,7 @@ def test_mcp_configuration_is_read(user_talk: Talk) -> None:
     assert mounted(session, "--mcp-config", "ro", file)
 
 
-@pytest.mark.req("ARGS-01", "UX-01")
+@pytest.mark.req("UX-01")
 @pytest.mark.parametrize("how", ["file=", "inline"])
 def test_settings_are_used(user_talk: Talk, how: str) -> None:
     text = json.dumps({"env": {"BREW_COLOUR": "violet"}})
@@ -72,7 +72,7 @@ def test_settings_are_used(user_talk: Talk, how: str) -> None:
     assert mounted(session, "--settings", "ro", file) is (how != "inline")
 
 
-@pytest.mark.req("ARGS-01", "UX-01")
+@pytest.mark.req("UX-01")
 def test_plugin_is_loaded(user_talk: Talk) -> None:
     root = plugin(user_talk)
     session = user_talk("--plugin-dir", str(root))
@@ -80,7 +80,7 @@ def test_plugin_is_loaded(user_talk: Talk) -> None:
     assert mounted(session, "--plugin-dir", "ro", root)
 
 
-@pytest.mark.req("ARGS-01", "UX-01")
+@pytest.mark.req("UX-01")
 def test_system_prompt_is_read_from_the_file(user_talk: Talk) -> None:
     file = user_talk.account.write(user_talk.account.home / "conf" / "prompt.md", "Speak of heliotropes.\n")
     session = user_talk("--append-system-prompt-file", str(file))
@@ -89,7 +89,7 @@ def test_system_prompt_is_read_from_the_file(user_talk: Talk) -> None:
     assert mounted(session, "--append-system-prompt-file", "ro", file)
 
 
-@pytest.mark.req("ARGS-01", "UX-01")
+@pytest.mark.req("UX-01")
 def test_debug_file_is_written_on_the_host(user_talk: Talk) -> None:
     file = user_talk.account.home / "logs" / "claude.log"
     user_talk.account.write(file.with_name("other"))
@@ -100,7 +100,6 @@ def test_debug_file_is_written_on_the_host(user_talk: Talk) -> None:
     assert mounted(session, "--debug-file", "rw", file)
 
 
-@pytest.mark.req("ARGS-01")
 def test_debug_file_in_a_linked_directory_is_written(user_talk: Talk) -> None:
     real = user_talk.account.write(user_talk.account.home / "big" / "logs" / "a").parent
     (user_talk.account.home / "logs").symlink_to(real)
@@ -109,7 +108,6 @@ def test_debug_file_in_a_linked_directory_is_written(user_talk: Talk) -> None:
     assert (real / "claude.log").stat().st_size > 0
 
 
-@pytest.mark.req("ARGS-01")
 def test_debug_file_is_not_made_unless_the_box_starts(user_talk: Talk) -> None:
     log = user_talk.account.write(user_talk.account.home / "logs" / "a").with_name("claude.log")
     words = ("--debug-file", str(log), "-p", "x")
@@ -118,7 +116,6 @@ def test_debug_file_is_not_made_unless_the_box_starts(user_talk: Talk) -> None:
     assert not log.exists()
 
 
-@pytest.mark.req("ARGS-01")
 def test_what_does_not_exist_is_left_to_claude(user_talk: Talk) -> None:
     session = user_talk("--mcp-config", str(user_talk.account.home / "gone.json"))
     assert session.status == 1
@@ -169,7 +166,6 @@ def test_token_in_inline_json_is_flagged_and_not_shown(user_talk: Talk) -> None:
     assert TOKEN not in done.stdout
 
 
-@pytest.mark.req("ARGS-01")
 @pytest.mark.parametrize(
     "version",
     [pytest.param("claude", marks=pytest.mark.claude), pytest.param("old_claude", marks=pytest.mark.old_claude)],
@@ -201,7 +197,6 @@ def test_everything_that_claude_tells_of_passes(version: str, user: Account, req
             assert parse(words).claude == tuple(words)
 
 
-@pytest.mark.req("ARGS-01")
 def test_subcommand_works(user_talk: Talk) -> None:
     words = ("mcp", "add", "tea", "-e", "COLOUR=violet", "--", "/usr/bin/env", "-u", "HOME")
     done = user_talk.box.claudebox("--yes", *words)

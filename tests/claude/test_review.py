@@ -1,17 +1,15 @@
 """The real Claude Code works a whole task in a box with a layer; it lands when somebody says so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
 from claude.api import StandIn
 from claude.session import DUMMY_KEY, Talk, fingerprint
+from conftest import git, make_repository
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
 
-AS_SOMEBODY = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=main")
 TASK = (
     "sed -i 's/a - b/a + b/' calc.py",
     "python3 -c 'from calc import add; assert add(2, 3) == 5'; rm -rf __pycache__",
@@ -24,8 +22,7 @@ TASK = (
 def test_claude_works_and_the_work_lands(talk: Talk) -> None:
     account, project = talk.account, talk.project
     account.write(project / "calc.py", "def add(a, b):\n    return a - b\n")
-    for words in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
-        assert account.run("git", *AS_SOMEBODY, *words, cwd=project).returncode == 0
+    make_repository(account, project)
     before = fingerprint(project)
     session = talk("--review", commands=TASK)
     assert session.status == 0, session.stderr
@@ -35,8 +32,7 @@ def test_claude_works_and_the_work_lands(talk: Talk) -> None:
     assert "fix: new, 1 commit" in landed.stderr, landed.stderr
     assert (project / "calc.py").read_text() == "def add(a, b):\n    return a + b\n"
     assert not (project / ".github/workflows/ci.yml").exists()
-    log = account.run("git", "log", "--format=%s", "refs/claudebox/1/fix", cwd=project).stdout
-    assert log == "fix add\nfirst\n"
+    assert git(account, project, "log", "--format=%s", "refs/claudebox/1/fix") == "fix add\nfirst\n"
 
 
 # The real Claude Code in a project with guarded directories, in an ordinary box.
@@ -46,7 +42,7 @@ def test_session_that_changes_nothing_guarded_says_nothing(talk: Talk) -> None:
     account, project = talk.account, talk.project
     account.write(project / ".claude/settings.json", "{}\n")
     account.write(project / ".github/workflows/ci.yml", "on: push\n")
-    assert account.run("git", "init", "-q", cwd=project).returncode == 0
+    git(account, project, "init", "-q")
     session = talk(commands=("echo x > x",))
     assert session.status == 0, session.stderr
     assert "Changes that wait for the user" in session.sent
@@ -59,9 +55,7 @@ def test_session_that_changes_nothing_guarded_says_nothing(talk: Talk) -> None:
 def test_worktree_of_claude_is_on_this_host(talk: Talk) -> None:
     account, project = talk.account, talk.project
     account.write(project / ".claude/settings.json", "{}\n")
-    for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "first")):
-        somebody = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-        assert account.run("git", *somebody, *words, cwd=project).returncode == 0
+    make_repository(account, project)
     session = talk("--worktree", "side", commands=("echo x > x && git add x && git commit -qm x",))
     assert session.status == 0, session.stderr
     assert (project / ".claude/worktrees/side/x").exists()

@@ -1,7 +1,5 @@
 """The state of a project: where it is, and that nothing in it leads anywhere else."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -12,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from claude.session import ANSWER, Talk, broke, fingerprint, load
-from conftest import CLAUDEBOX
+from conftest import CLAUDEBOX, git, make_repository
 
 FAILED = 125
 SECRET = '{"secret": "canary-77a1"}\n'
@@ -52,14 +50,8 @@ def test_state_is_private_to_the_user(user_talk: Talk) -> None:
 
 @pytest.mark.req("INST-01", "GIT-03")
 def test_worktrees_share_the_state_of_their_repository(talk: Talk) -> None:
-    def git(*words: str) -> None:
-        identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-        assert talk.account.run("git", *identity, *words, cwd=talk.project).returncode == 0
-
-    git("init", "-q")
-    git("add", ".")
-    git("commit", "-qm", "first")
-    git("worktree", "add", "-q", "../tree")
+    make_repository(talk.account, talk.project)
+    git(talk.account, talk.project, "worktree", "add", "-q", "../tree")
     start(talk, "echo kept > ~/.claude/kept")
     in_tree = replace(talk, box=replace(talk.box, project=talk.project.parent / "tree"))
     assert start(in_tree, "cat ~/.claude/kept").stdout == "kept\n"

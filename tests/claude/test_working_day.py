@@ -1,7 +1,5 @@
 """The working day of docs/working-day.md, and the pictures of README.md, can be made again."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Boxes that were agreed to, and others."""
 
-from __future__ import annotations
-
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What is asked about once more on a machine, and what is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

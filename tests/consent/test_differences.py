@@ -1,7 +1,5 @@
 """Whatever two boxes are: what the second one has more is asked about, and what it has less is not."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st

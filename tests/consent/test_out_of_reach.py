@@ -1,7 +1,5 @@
 """What was agreed to cannot be read or written from inside: the agent could say yes to itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The question comes once, and again when a box would have more than was agreed to."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Mapping

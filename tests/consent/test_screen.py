@@ -1,7 +1,5 @@
 """What is new as the user sees it, next to the question."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

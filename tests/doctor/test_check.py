@@ -1,7 +1,5 @@
 """`--check` and `--version`: what they find on machines of every kind, and what they say to type."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -18,6 +16,8 @@ from conftest import CHECKOUT, Account, Box
 from golden import Golden
 from saying import parse
 from shapes import HEAD, either, faults
+
+pytestmark = pytest.mark.req("UX-05")
 
 FIXED_ROWS = [
     CheckRow(OK, "bwrap", "0.12.0, /usr/bin/bwrap, not setuid"),
@@ -51,7 +51,6 @@ def fake_bwrap(box: Box, tools: Path, version: str, message: str) -> None:
     box.account.write(tools / "bwrap", script, 0o755)
 
 
-@pytest.mark.req("UX-05")
 @pytest.mark.git
 @pytest.mark.network
 def test_machine_that_can_make_a_box(box: Box, tools: Path) -> None:
@@ -61,7 +60,6 @@ def test_machine_that_can_make_a_box(box: Box, tools: Path) -> None:
     assert [line for line in result.stdout.splitlines() if width(line) > WIDTH] == []
 
 
-@pytest.mark.req("UX-05")
 def test_missing_bwrap_is_installed_like_this(box: Box, account: Account, tools: Path) -> None:
     # Not through ./claudebox, which would offer to install it.
     python = os.path.realpath("/usr/bin/python3")
@@ -77,7 +75,7 @@ def test_missing_bwrap_is_installed_like_this(box: Box, account: Account, tools:
     assert f"hint: {typed}\n" in refused.stderr
 
 
-@pytest.mark.req("UX-05", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 def test_setuid_bwrap_fails(box: Box, account: Account, tools: Path) -> None:
     shutil.copy("/usr/bin/bwrap", tools / "bwrap")
     account.own(tools)
@@ -85,7 +83,6 @@ def test_setuid_bwrap_fails(box: Box, account: Account, tools: Path) -> None:
     assert rows(box)["bwrap"]["state"] == "fail"
 
 
-@pytest.mark.req("UX-05")
 def test_namespaces_are_really_tried(box: Box, tools: Path) -> None:
     fake_bwrap(box, tools, "0.12.0", "bwrap: No permissions to create a new namespace")
     result = box.claudebox("--check")
@@ -93,7 +90,6 @@ def test_namespaces_are_really_tried(box: Box, tools: Path) -> None:
     assert "No permissions to create a new namespace" in result.stdout
 
 
-@pytest.mark.req("UX-05")
 def test_missing_claude_and_open_state_directory(box: Box, account: Account) -> None:
     (account.home / ".claudebox").mkdir()
     account.own(account.home / ".claudebox").chmod(0o755)
@@ -103,26 +99,22 @@ def test_missing_claude_and_open_state_directory(box: Box, account: Account) -> 
     assert found["state directory"]["fix"] == [f"chmod 700 {account.home}/.claudebox"]
 
 
-@pytest.mark.req("UX-05")
 def test_incomplete_npm_install_is_recognised(box: Box, account: Account, tools: Path) -> None:
     account.write(tools / "claude", "#!/bin/sh\necho 'Error: claude native binary not installed.' >&2\nexit 1\n", 0o755)
     assert "is not complete" in str(rows(box)["claude"]["measured"])
 
 
-@pytest.mark.req("UX-05")
 def test_versions_of_all_programs(box: Box, tools: Path) -> None:
     lines = box.claudebox("--version").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["claudebox", "bwrap", "claude", "pasta", "nft"]
     assert lines[2] == f"claude 2.1.197 ({tools}/claude)"
 
 
-@pytest.mark.req("UX-05")
 def test_screen_is_exactly_this(golden: Golden) -> None:
     text = report_text(FIXED_ROWS, "claudebox 0.1.0 on Ubuntu 24.04.1 LTS, Linux 6.8.0", Style(False))
     golden.check("check.txt", text)
 
 
-@pytest.mark.req("UX-05")
 def test_json_has_this_shape(box: Box) -> None:
     row = {"state": either("ok", "note", "fail"), "name": str, "measured": str, "why": str, "fix": [str]}
     shape = {**HEAD, "check": [row]}
@@ -144,7 +136,7 @@ REASONS = {
 }
 
 
-@pytest.mark.req("UX-05", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("name", REASONS)
 def test_refusal_of_the_kernel_is_explained(name: str, tmp_path: Path) -> None:
     files, message, reason, fix = REASONS[name]
@@ -156,39 +148,26 @@ def test_refusal_of_the_kernel_is_explained(name: str, tmp_path: Path) -> None:
     assert fix in " ".join(commands)
 
 
-@pytest.mark.req("UX-05")
 @pytest.mark.parametrize(
-    ("release", "command"),
+    ("release", "programs", "command"),
     [
-        ("ID=debian\n", "sudo apt install passt"),
-        ("ID=linuxmint\nID_LIKE='ubuntu debian'\n", "sudo apt install passt"),
-        ("ID=fedora\n", "sudo dnf install passt"),
-        ("ID=manjaro\nID_LIKE=arch\n", "sudo pacman -S passt"),
-        ('ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n', "sudo zypper install passt"),
-        ("ID=alpine\n", "sudo apk add passt"),
-        ("ID=nixos\n", "nix profile install nixpkgs#passt"),
-        ("ID=unheard-of\n", "install the package passt"),
+        ("ID=debian\n", "pasta", "sudo apt install passt"),
+        ("ID=linuxmint\nID_LIKE='ubuntu debian'\n", "pasta", "sudo apt install passt"),
+        ("ID=fedora\n", "pasta", "sudo dnf install passt"),
+        ("ID=manjaro\nID_LIKE=arch\n", "pasta", "sudo pacman -S passt"),
+        ('ID="opensuse-tumbleweed"\nID_LIKE="opensuse suse"\n', "pasta", "sudo zypper install passt"),
+        ("ID=alpine\n", "pasta", "sudo apk add passt"),
+        ("ID=nixos\n", "pasta", "nix profile install nixpkgs#passt"),
+        ("ID=unheard-of\n", "pasta", "install the package passt"),
+        ("ID=debian\n", "pasta nft", "sudo apt install passt nftables"),
+        ("ID=nixos\n", "pasta nft", "nix profile install nixpkgs#passt nixpkgs#nftables"),
+        ("ID=unheard-of\n", "pasta nft", "install the packages passt and nftables"),
     ],
 )
-def test_command_of_each_distribution(release: str, command: str, tmp_path: Path) -> None:
+def test_command_of_each_distribution(release: str, programs: str, command: str, tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc" / "os-release").write_text(release)
-    assert install_command(Tree(str(tmp_path)), "pasta") == command
-
-
-@pytest.mark.req("UX-05")
-@pytest.mark.parametrize(
-    ("release", "command"),
-    [
-        ("ID=debian\n", "sudo apt install passt nftables"),
-        ("ID=nixos\n", "nix profile install nixpkgs#passt nixpkgs#nftables"),
-        ("ID=unheard-of\n", "install the packages passt and nftables"),
-    ],
-)
-def test_command_for_several_programs(release: str, command: str, tmp_path: Path) -> None:
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc" / "os-release").write_text(release)
-    assert install_command(Tree(str(tmp_path)), "pasta", "nft") == command
+    assert install_command(Tree(str(tmp_path)), *programs.split()) == command
 
 
 @pytest.mark.req("FAIL-01")

@@ -19,9 +19,9 @@ from claudebox.settings import PROJECT_FILE
 from claudebox.state import instance_name
 from claudebox.text import WIDTH, width
 from golden import Golden
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import debian
 
-Problems: TypeAlias = dict[str, tuple[Callable[["Scene"], object], int]]
+Problems: TypeAlias = dict[str, Callable[["Scene"], object]]
 
 
 class Scene:
@@ -29,8 +29,7 @@ class Scene:
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monkeypatch = monkeypatch
-        self.machine = Machine(root)
-        self.machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+        self.machine = debian(root)
 
     def without(self, *paths: str) -> Scene:
         for path in paths:

@@ -1,14 +1,11 @@
 """What is said of layers that cannot be made, taken, landed or discarded."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 
 from claudebox import files
 from claudebox.commands import review as reviewing
 from claudebox.commands import show
-from claudebox.errors import FAILED
 from claudebox.model import BY_DEFAULT, Covered, Origin, Review
 from claudebox.overlay import landing, mounting, review, store
 from claudebox.overlay.changes import Baseline
@@ -129,44 +126,32 @@ def refused_by_apparmor(scene: Scene) -> None:
 
 
 PROBLEMS: Problems = {
-    "review-and-apparmor": (refused_by_apparmor, FAILED),
-    "review-as-a-command": (dry_run, FAILED),
-    "review-changed-meanwhile": (changed_meanwhile, FAILED),
-    "review-in-use": (lambda scene: tend(with_layers(scene, NOWHERE), "discard", "3"), FAILED),
-    "review-no-attributes": (
-        lambda scene: for_good(scene, lambda: mounting._require_attributes(NOWHERE, WHOLE)),
-        FAILED,
-    ),
-    "review-no-attributes-now": (lambda _: no_attributes(), FAILED),
-    "review-no-layer": (lambda _: store.make_layer("/dev/null/layers", "/home/alice/shop", ""), FAILED),
-    "review-no-mount": (lambda scene: for_good(scene, lambda: no_mount(WHOLE)), FAILED),
-    "review-no-mount-now": (lambda _: no_mount(UNASKED), FAILED),
-    "review-no-mount-of-a-part": (lambda scene: for_good(scene, lambda: no_mount(GUARDED)), FAILED),
-    "review-no-mount-unasked": (lambda scene: for_good(scene, lambda: no_mount(UNASKED)), FAILED),
-    "review-no-project": (lambda _: mounting._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"), FAILED),
-    "review-no-place": (lambda _: mounting._make_directory("/proc/worktrees"), FAILED),
-    "review-no-note": (
-        lambda _: review._note("/proc/x/instances/y/reports", Carried(entries=frozenset({b"x"}))),
-        FAILED,
-    ),
-    "review-no-such": (lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"), FAILED),
-    "review-no-such-note": (lambda _: store.load("/nonexistent", "3"), FAILED),
-    "review-nobody-to-ask": (nobody_to_ask, FAILED),
-    "review-not-undone": (is_not_undone, FAILED),
-    "review-not-discarded": (refused_to_discard, FAILED),
-    "review-nothing-kept": (lambda scene: tend(with_layers(scene), "show"), FAILED),
-    "review-on-an-overlay": (
-        lambda scene: scene.planted(f"/proc/self/mountinfo: {OVERLAY}").plan("--review"),
-        FAILED,
-    ),
-    "review-without-project": (lambda _: NOWHERE.read(), FAILED),
-    "review-stays": (lambda _: store.discard(NOWHERE), FAILED),
-    "review-undone": (cannot_be_undone, FAILED),
-    "review-not-in-order": (cannot_be_put_in_order, FAILED),
-    "review-not-emptied": (is_not_emptied, FAILED),
-    "review-which": (lambda scene: tend(with_layers(scene, NOWHERE, NOWHERE.replace(number="4")), "show"), FAILED),
-    "review-without-state": (
-        lambda scene: scene.planted("~/.claudebox: a file").plan("--review", "--run", "true"),
-        FAILED,
-    ),
+    "review-and-apparmor": refused_by_apparmor,
+    "review-as-a-command": dry_run,
+    "review-changed-meanwhile": changed_meanwhile,
+    "review-in-use": lambda scene: tend(with_layers(scene, NOWHERE), "discard", "3"),
+    "review-no-attributes": lambda scene: for_good(scene, lambda: mounting._require_attributes(NOWHERE, WHOLE)),
+    "review-no-attributes-now": lambda _: no_attributes(),
+    "review-no-layer": lambda _: store.make_layer("/dev/null/layers", "/home/alice/shop", ""),
+    "review-no-mount": lambda scene: for_good(scene, lambda: no_mount(WHOLE)),
+    "review-no-mount-now": lambda _: no_mount(UNASKED),
+    "review-no-mount-of-a-part": lambda scene: for_good(scene, lambda: no_mount(GUARDED)),
+    "review-no-mount-unasked": lambda scene: for_good(scene, lambda: no_mount(UNASKED)),
+    "review-no-project": lambda _: mounting._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"),
+    "review-no-place": lambda _: mounting._make_directory("/proc/worktrees"),
+    "review-no-note": lambda _: review._note("/proc/x/instances/y/reports", Carried(entries=frozenset({b"x"}))),
+    "review-no-such": lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"),
+    "review-no-such-note": lambda _: store.load("/nonexistent", "3"),
+    "review-nobody-to-ask": nobody_to_ask,
+    "review-not-undone": is_not_undone,
+    "review-not-discarded": refused_to_discard,
+    "review-nothing-kept": lambda scene: tend(with_layers(scene), "show"),
+    "review-on-an-overlay": lambda scene: scene.planted(f"/proc/self/mountinfo: {OVERLAY}").plan("--review"),
+    "review-without-project": lambda _: NOWHERE.read(),
+    "review-stays": lambda _: store.discard(NOWHERE),
+    "review-undone": cannot_be_undone,
+    "review-not-in-order": cannot_be_put_in_order,
+    "review-not-emptied": is_not_emptied,
+    "review-which": lambda scene: tend(with_layers(scene, NOWHERE, NOWHERE.replace(number="4")), "show"),
+    "review-without-state": lambda scene: scene.planted("~/.claudebox: a file").plan("--review", "--run", "true"),
 }

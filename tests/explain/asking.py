@@ -1,7 +1,5 @@
 """A box to ask about: its Plan, and what the Plan was made from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from claudebox.commands.explain import explain

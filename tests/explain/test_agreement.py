@@ -1,7 +1,5 @@
 """What `--explain` says is what a program in the box finds, on the real kernel."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -13,11 +11,8 @@ from claudebox.errors import Problem
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
 from claudebox.output.explanation import Answer
+from conftest import Account, Box
 from explain.asking import Asked, ask
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from conftest import Account, Box
 
 RUN = ("--run", "true")  # a box with or without claude
 PLANS = 6

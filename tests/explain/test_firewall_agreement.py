@@ -1,7 +1,5 @@
 """What `--explain` says of addresses is what the filter does, in a network namespace that leads nowhere."""
 
-from __future__ import annotations
-
 import ipaddress
 import json
 import subprocess
@@ -13,7 +11,7 @@ import pytest
 from claudebox.host.network import PRIVATE4, PRIVATE6, translated
 from claudebox.output.explanation import Answer
 from explain.asking import Asked, ask
-from hosts.machine import EVERYONE, HOME_NETWORK, TREES, Machine
+from hosts.machine import HOME_NETWORK, debian
 from patience import PATIENCE
 
 # As pasta would leave it, but with nobody at the other end of the link.
@@ -106,9 +104,7 @@ def sent(asked: Asked, pairs: list[tuple[str, int]]) -> list[bool]:
 @pytest.mark.nft
 @pytest.mark.ip
 def test_what_is_said_of_addresses_is_what_the_filter_does(tmp_path: Path, options: tuple[str, ...]) -> None:
-    machine = Machine(tmp_path).plant("/usr/bin/pasta*\n/usr/bin/nft*")
-    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    asked = ask(machine.host(), *options)
+    asked = ask(debian(tmp_path, "/usr/bin/pasta*\n/usr/bin/nft*").host(), *options)
     pairs = [(host, port) for host in dict.fromkeys(targets()) for port in (53, 443)]
     said = [
         asked.answer(f"[{host}]:{port}" if ":" in host else f"{host}:{port}").state != Answer.OUT

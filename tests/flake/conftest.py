@@ -1,7 +1,5 @@
 """One machine per Nix, where everything is built once. What does not depend on Nix is tried with the system's own."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 

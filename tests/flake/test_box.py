@@ -1,7 +1,5 @@
 """The built package at work: a real box on an ordinary machine with Nix, and where there is nothing but the store."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -3,15 +3,15 @@
 nixpkgs and nix-index-database are stand-ins, made of this machine's programs: docs/nix.md says what that cannot show.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from typing import Any
 
 import pytest
 from tools.shared_files import shared_files
 
 from claudebox import __version__
+from conftest import CHECKOUT
 from flake.machine import SYSTEM, Flake, Package
 from running.needs import NEEDS, programs_of
 
@@ -117,3 +117,116 @@ def test_development_shell_has_what_the_tests_need(flake: Flake) -> None:
     shell = flake.build(f"devShells.{SYSTEM}.default")
     there = {path.name for path in (flake.machine.seen_from_here(shell) / "bin").iterdir()}
     assert {*programs_of(NEEDS), "python3"} <= there
+
+
+# flake.lock: it belongs to flake.nix, and says exactly which sources are meant.
+
+
+LOCK = json.loads((CHECKOUT / "flake.lock").read_text())
+
+
+def inputs_of(flake: Flake) -> Any:
+    """The inputs as flake.nix has them."""
+    done = flake.machine.nix("eval", "--impure", "--json", "--expr", f"(import {flake.checkout}/flake.nix).inputs")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.req("NIX-02")
+def test_lock_has_the_inputs_and_no_others(flake: Flake) -> None:
+    nodes = LOCK["nodes"]
+    inputs = inputs_of(flake)
+    assert (LOCK["version"], LOCK["root"], nodes["root"]) == (7, "root", {"inputs": {name: name for name in inputs}})
+    assert nodes.keys() == {"root", *inputs}
+    for name, declared in inputs.items():
+        original = nodes[name]["original"]
+        url = "/".join(original[part] for part in ("owner", "repo", "ref") if part in original)
+        assert f"{original['type']}:{url}" == declared["url"]
+        follows = {inner: [value["follows"]] for inner, value in declared.get("inputs", {}).items()}
+        assert nodes[name].get("inputs", {}) == follows
+
+
+@pytest.mark.req("NIX-02")
+@pytest.mark.parametrize("name", sorted(LOCK["nodes"].keys() - {"root"}))
+def test_source_is_pinned(name: str) -> None:
+    locked, original = LOCK["nodes"][name]["locked"], LOCK["nodes"][name]["original"]
+    assert {part: original[part] for part in ("type", "owner", "repo")}.items() <= locked.items()
+    assert re.fullmatch(r"[0-9a-f]{40}", locked["rev"])
+    assert re.fullmatch(r"sha256-[A-Za-z0-9+/]{43}=", locked["narHash"])
+    assert isinstance(locked["lastModified"], int)
+
+
+@pytest.mark.req("NIX-02")
+def test_nix_finds_nothing_to_change(flake_of_each_nix: Flake) -> None:
+    assert locks(flake_of_each_nix)
+
+
+def locks(flake: Flake) -> bool:
+    """Whether Nix takes the lock as it is. For any other it would have to fetch something, and cannot."""
+    done = flake.machine.nix("flake", "metadata", "--offline", "--no-update-lock-file", flake.url)
+    assert done.returncode == 0 or "error:" in done.stderr
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("flake.nix", "nixpkgs/nixos-unstable", "nixpkgs/nixos-26.05"),
+        ("flake.nix", 'inputs.nixpkgs.follows = "nixpkgs";', ""),
+        ("flake.lock", '"nix-index-database": "nix-index-database",', ""),
+        ("flake.lock", '"ref": "nixos-unstable",', ""),
+        ("flake.lock", '"owner": "nix-community"', '"owner": "somebody"'),
+    ],
+)
+def test_lock_of_other_inputs_is_found(flake: Flake, file: str, old: str, new: str) -> None:
+    spoiled = flake.copy("spoiled")
+    spoiled.replace(file, old, new)
+    assert not locks(spoiled)
+
+
+# Mistakes in the flake that somebody could make: each of them has to be found by `nix flake check`.
+
+
+PACKAGE = "nix/package.nix"
+# Everything of the source but one module that no start needs.
+ALL_BUT_THE_DEMO = "\n".join(
+    f"      ../{path.relative_to(CHECKOUT)}"
+    for room in ("src/claudebox", "src/claudebox/commands")
+    for path in sorted((CHECKOUT / room).iterdir())
+    if path.name not in ("__pycache__", "commands", "demo.py")
+)
+MISTAKES = {
+    "a tool missing from PATH": (PACKAGE, "    ripgrep\n", "", "not on PATH: ['rg']"),
+    "comma missing from PATH": (PACKAGE, "    comma-with-db\n", "", "not on PATH: [',']"),
+    "a package renamed": (PACKAGE, "bubblewrap", "bubble-wrap", "bubble-wrap"),
+    "an input's package renamed": ("flake.nix", "comma-with-db", "comma-with-database", "comma-with-db"),
+    "a program misspelt": (PACKAGE, '"pasta"', '"paste"', "not a program"),
+    "a program forgotten": (PACKAGE, '    nft = lib.getExe\' nftables "nft";\n', "", "PROGRAMS: "),
+    "certificates elsewhere": (PACKAGE, "ca-bundle.crt", "bundle.crt", "bundle.crt"),
+    "a module left out": (PACKAGE, "      ../src\n", f"{ALL_BUT_THE_DEMO}\n", "not in the package: ['commands/demo"),
+    "the command left out": (PACKAGE, "      ../bin\n", "", "bin/claudebox"),
+    "another version": (PACKAGE, "inherit version;", 'version = "9.9.9";', "claudebox-9.9.9"),
+    "nothing pinned": (PACKAGE, "cat ${pinned} > src/claudebox/host/pinned.py", "true", "PROGRAMS: {}"),
+}
+
+
+def test_flake_without_a_mistake_passes(flake: Flake) -> None:
+    assert check(flake) == ""
+
+
+@pytest.mark.req("NIX-02")
+@pytest.mark.exhaustive("each mistake builds the flake once more")
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_found(flake: Flake, mistake: str) -> None:
+    file, old, new, complaint = MISTAKES[mistake]
+    spoiled = flake.copy(mistake.replace(" ", "-").replace("'", ""))
+    spoiled.replace(file, old, new)
+    found = check(spoiled)
+    assert found
+    assert complaint in found
+
+
+def check(flake: Flake) -> str:
+    """What Nix complains about when it builds the check of the package."""
+    done = flake.nix("build", "--no-link", "--print-build-logs", f"{flake.url}#checks.{SYSTEM}.package")
+    return "" if done.returncode == 0 else done.stderr

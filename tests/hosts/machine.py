@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from claudebox.facts import Facts
 from claudebox.host import Host, find_person
@@ -135,6 +136,12 @@ class Machine:
 
     def plan(self, *words: str) -> Plan:
         return decide(self.facts(*words))
+
+
+def debian(root: Path, special: str = "", **more: Any) -> Machine:
+    """An ordinary one, with what is special about it."""
+    machine = Machine(root, **more).plant(special)
+    return machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
 
 
 def plant(root: Path, description: str, home: str = "/home/alice") -> Tree:

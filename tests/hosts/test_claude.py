@@ -1,7 +1,5 @@
 """How Claude Code is installed, seen through its symlinks, its package and its `#!` line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The exact box on each distribution, as bwrap is told."""
 
-from __future__ import annotations
-
 import posixpath
 from pathlib import Path
 
@@ -102,35 +100,34 @@ def test_every_golden_text_is_used(golden: Golden) -> None:
     assert {path.name for path in TREES.iterdir()} == {f"{name}.txt" for name in MACHINES} | {"everyone.txt"}
 
 
+@pytest.fixture(params=MACHINES)
+def machine(request: pytest.FixtureRequest, tmp_path: Path) -> Machine:
+    return make_machine(request.param, tmp_path)
+
+
 @pytest.mark.req("SAND-13")
-@pytest.mark.parametrize("name", MACHINES)
-def test_certificate_bundle_is_in_the_box(name: str, tmp_path: Path) -> None:
-    machine = make_machine(name, tmp_path)
+def test_certificate_bundle_is_in_the_box(machine: Machine) -> None:
     plan = machine.plan()
     bundle = {variable.name: variable.value for variable in plan.environment}["SSL_CERT_FILE"]
     assert resolve_in_box(plan, machine, bundle) is not None
 
 
 @pytest.mark.req("SAND-12")
-@pytest.mark.parametrize("name", MACHINES)
-def test_name_servers_are_in_the_box(name: str, tmp_path: Path) -> None:
-    machine = make_machine(name, tmp_path)
+def test_name_servers_are_in_the_box(machine: Machine) -> None:
     file = resolve_in_box(machine.plan(), machine, "/etc/resolv.conf")
     assert file is not None
-    assert (tmp_path / file.lstrip("/")).read_text().startswith("nameserver ")
+    assert (machine.root / file.lstrip("/")).read_text().startswith("nameserver ")
 
 
 @pytest.mark.req("SAND-11")
-@pytest.mark.parametrize("name", MACHINES)
-def test_hash_bang_lines_find_their_programs(name: str, tmp_path: Path) -> None:
-    machine = make_machine(name, tmp_path)
+def test_hash_bang_lines_find_their_programs(machine: Machine) -> None:
     plan = machine.plan()
     for program in ("/bin/sh", "/usr/bin/env", plan.wrapper[0], plan.program.argv[0]):
         if program == "/bin/sh" and machine.host().tree.resolve(program) is None:
             continue  # the tree does not describe it
         file = resolve_in_box(plan, machine, program)
         assert file is not None, program
-        assert (tmp_path / file.lstrip("/")).stat().st_mode & 0o111, program
+        assert (machine.root / file.lstrip("/")).stat().st_mode & 0o111, program
 
 
 @pytest.mark.req("SAND-11", "SAND-15")
@@ -141,9 +138,7 @@ def test_shim_is_called_by_the_name_that_makes_it_env(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SAND-09")
-@pytest.mark.parametrize("name", MACHINES)
-def test_nothing_secret_is_in_the_box(name: str, tmp_path: Path) -> None:
-    machine = make_machine(name, tmp_path)
+def test_nothing_secret_is_in_the_box(machine: Machine) -> None:
     plan = machine.plan()
     for path in (
         *("~/.ssh/id_ed25519", "~/.aws/credentials", "~/.claude/.credentials.json", "~/other/notes.txt"),

@@ -1,7 +1,5 @@
 """A user's own files of settings."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A project with a file of settings, and who answers for it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

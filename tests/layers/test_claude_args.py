@@ -1,7 +1,5 @@
 """Words for claude in a file: what they name enters the box as if the file had asked for the mount itself."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

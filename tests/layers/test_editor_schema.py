@@ -1,7 +1,5 @@
 """The schema for editors says of a file what the program says of it."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Every setting is looked at wherever it stands, whether this box has a use for it or not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Values and lines of random valid files: the line of a key is where its name is found in the text."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """Whatever is in a file, the answer is settings or a Problem with file and line: no traceback, no long wait."""
 
-from __future__ import annotations
-
 import random
 import re
 import time

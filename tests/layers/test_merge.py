@@ -1,7 +1,5 @@
 """However the layers are ordered: what takes away is never outvoted, and nobody gets more by taking away."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Everything that can be wrong with a file, and what is then said."""
 
-from __future__ import annotations
-
 import ast
 import os
 import sys

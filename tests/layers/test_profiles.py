@@ -1,7 +1,5 @@
 """The user's own files: which profiles are read, in which order, and what they say."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The project's file: takes away at once, and shows the user what it wants."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

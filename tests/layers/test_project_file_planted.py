@@ -1,7 +1,5 @@
 """What an agent can plant as the project's file, or beside it."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

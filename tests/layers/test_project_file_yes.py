@@ -1,7 +1,5 @@
 """The project's file adds nothing without a yes to this content in this project."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

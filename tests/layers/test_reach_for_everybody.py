@@ -1,7 +1,5 @@
 """Whoever takes a program, a file or a mount from the host asks the same question, and gets the same answer."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names and files of settings that are refused, and what an agent can write, which is not believed."""
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Callable

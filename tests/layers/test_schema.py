@@ -1,7 +1,5 @@
 """What a file says, as the settings that it stands for."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Everything here runs on the host of a test network: the accounts, and with them the boxes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

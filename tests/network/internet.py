@@ -342,10 +342,6 @@ class Resident(Account):
 
     def becoming(self, *command: str) -> tuple[str, ...]:
         """Root goes there and becomes this account there."""
-        return command
-
-    def moved(self, *command: str) -> tuple[str, ...]:
-        """The command that runs a command there."""
         assert self.machine is not None
         resolvers = self._resolver_file()
         there = ("nsenter", f"--net={self.machine.path}", "unshare", "--mount")
@@ -358,19 +354,3 @@ class Resident(Account):
             file.write(self.resolv_conf)
         os.chmod(name, 0o644)
         return Path(name)
-
-    def run(self, *command: str, **how: object) -> subprocess.CompletedProcess[str]:
-        return super().run(*self.moved(*command), **how)  # type: ignore[arg-type]
-
-    def start(self, *command: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """A program that runs on while the test does something else; its output is piped."""
-        return subprocess.Popen(
-            self.moved(*command),
-            cwd=cwd or self.home,
-            env=self.environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )

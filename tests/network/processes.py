@@ -1,7 +1,5 @@
 """Processes as the kernel shows them: who started whom, and who is still there."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """Programs that claudebox is told to use instead of nft, pasta and bwrap: the same, but for one thing."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

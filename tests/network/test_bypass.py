@@ -1,7 +1,5 @@
 """No way round the filter of tier `inet`. Each is shown to lead somewhere when what stands in the way is taken away."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess
@@ -17,6 +15,8 @@ from conftest import Box
 from network.attempts import BOTH, CAPABILITIES, FILTER, IPPROTO_UDPLITE, PLACE, PORT, attempts
 from network.internet import Internet, Resident
 from network.standins import DOES_NOTHING, KEEPS_CAPABILITIES, install
+
+pytestmark = pytest.mark.req("NET-01")
 
 ATTEMPTS = (Path(__file__).parent / "attempts.py").read_text()
 NAMES = {
@@ -88,7 +88,6 @@ def _listen_to_udp_lite(internet: Internet) -> socket.socket | None:
     return listener
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_all_would_reach_something_without_the_filter(box: Box, account: Resident, pasta: str, target: Target) -> None:
     install(account, "nft", DOES_NOTHING)
@@ -96,7 +95,6 @@ def test_all_would_reach_something_without_the_filter(box: Box, account: Residen
     assert list(target.reached(done)) == NAMES[FILTER], done.stdout
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.parametrize("name", in_default(NAMES[CAPABILITIES], "packet_socket", "flush_by_netlink", "kernel_setting"))
 @pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_each_would_reach_something_with_capabilities(box: Box, account: Resident, target: Target, name: str) -> None:
@@ -106,7 +104,6 @@ def test_each_would_reach_something_with_capabilities(box: Box, account: Residen
     assert list(target.reached(done)) == [name], done.stdout
 
 
-@pytest.mark.req("NET-01")
 def test_all_would_reach_something_with_capabilities_and_without_the_filter(
     box: Box, account: Resident, target: Target
 ) -> None:
@@ -116,13 +113,11 @@ def test_all_would_reach_something_with_capabilities_and_without_the_filter(
     assert list(target.reached(done)) == NAMES[BOTH], done.stdout
 
 
-@pytest.mark.req("NET-01")
 def test_all_would_reach_something_from_the_host(account: Resident, target: Target) -> None:
     names = [name for name in NAMES[PLACE] if name != UDP_LITE or target.extra is not None]
     assert list(target.reached(account.run(*target.command(*names)))) == names
 
 
-@pytest.mark.req("NET-01")
 def test_none_reaches_anything_from_a_box(box: Box, pasta: str, target: Target) -> None:
     done = box.inside(*target.command(*attempts), options=("--network", "inet"))
     assert target.reached(done) == {}
@@ -136,7 +131,6 @@ def test_none_reaches_anything_from_a_box_without_a_network(box: Box, target: Ta
     assert target.reached(done) == {}
 
 
-@pytest.mark.req("NET-01")
 def test_root_of_a_user_namespace_in_the_box_is_nobody_outside(box: Box, target: Target) -> None:
     """An ordinary user can make one in the box, if that is allowed; root can never do it."""
     inside = ("unshare", "--user", "--map-root-user", *target.command(*NAMES[CAPABILITIES], *NAMES[BOTH]))
@@ -151,7 +145,6 @@ def test_root_of_a_user_namespace_in_the_box_is_nobody_outside(box: Box, target:
 LIST_DESCRIPTORS = "for each in /proc/1/fd/*; do readlink $each; done"
 
 
-@pytest.mark.req("NET-01")
 def test_first_process_of_the_box_holds_nothing_of_the_network(box: Box, pasta: str) -> None:
     """Anybody in the box could take it from there."""
     links = box.sh(LIST_DESCRIPTORS, options=("--network", "inet")).split()
@@ -170,7 +163,7 @@ except OSError:
 """
 
 
-@pytest.mark.req("NET-01", "NET-03")
+@pytest.mark.req("NET-03")
 @pytest.mark.parametrize("tier", ["inet", "none"])
 def test_socket_to_the_machine_below_is_closed(box: Box, tier: str) -> None:
     """On a virtual machine it leads to the hypervisor and to what listens there; nothing is sent here."""

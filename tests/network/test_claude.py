@@ -1,13 +1,10 @@
 """The real Claude Code works on tiers `inet` and `names`: it finds its API by name, and nothing on the LAN."""
 
-from __future__ import annotations
-
-import ssl
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import ThreadingHTTPServer
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from subprocess import CompletedProcess
+from typing import Any
 
 import pytest
 
@@ -23,30 +20,11 @@ COMMANDS = (VISIT.format("internet.example"), VISIT.format("nas.lan"), VISIT.for
 
 
 @contextmanager
-def api_by_its_own_name(internet: Internet, directory: Path, *commands: str) -> Iterator[StandIn]:
-    """The stand-in for the API under the name and at the port of the real one, with a certificate for it."""
-    certificate = make_certificate(directory, "DNS:api.anthropic.com")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
-    api = StandIn(*commands)
-    api.server.server_close()
-    with internet.internet.entered():
-        api.server = ThreadingHTTPServer(("198.51.100.11", 443), api.server.RequestHandlerClass)
-    api.server.socket = context.wrap_socket(api.server.socket, server_side=True, do_handshake_on_connect=False)
-    api.server.daemon_threads = True
-    with api:
-        yield api
-
-
-@contextmanager
-def api_on_the_internet(internet: Internet, *commands: str) -> Iterator[StandIn]:
-    """The stand-in for the API, which has Claude run these commands, moved from this machine's loopback."""
-    api = StandIn(*commands)
-    api.server.server_close()
-    with internet.internet.entered():
-        api.server = ThreadingHTTPServer(("198.51.100.10", 0), api.server.RequestHandlerClass)
-    api.server.daemon_threads = True
-    with api:
+def api_on_the_internet(internet: Internet, *commands: str, **how: Any) -> Iterator[StandIn]:
+    """The stand-in for the API, which has Claude run these commands, on another machine than usual."""
+    with ExitStack() as stack:
+        with internet.internet.entered():
+            api = stack.enter_context(StandIn(*commands, **{"address": ("198.51.100.10", 0), **how}))
         yield api
 
 
@@ -70,9 +48,12 @@ def test_claude_works_with_the_internet_alone(box: Box, claude: str, pasta: str,
 @pytest.mark.openssl
 def test_claude_works_with_its_group_alone(box: Box, claude: str, internet: Internet, tmp_path: Path) -> None:
     """Without a broker and without another name: its own hosts are enough for it, and nothing else is reached."""
-    with api_by_its_own_name(internet, tmp_path, *COMMANDS) as api:
-        _, begin, certificate = (tmp_path / "server.pem").read_text().partition("-----BEGIN CERTIFICATE-----")
-        authority = box.account.write(box.project / "authority.pem", begin + certificate)
+    certificate = make_certificate(tmp_path, "DNS:api.anthropic.com")
+    # Under the name and at the port of the real one.
+    own = {"certificate": certificate, "address": ("198.51.100.11", 443)}
+    with api_on_the_internet(internet, *COMMANDS, **own) as api:
+        _, begin, shown = certificate.read_text().partition("-----BEGIN CERTIFICATE-----")
+        authority = box.account.write(box.project / "authority.pem", begin + shown)
         trust = ("--env", f"NODE_EXTRA_CA_CERTS={authority}", "--env", "CLAUDE_CODE_MAX_RETRIES=1")
         words = ("--yes", *QUIET, *trust, "--network", "allowlist", "--allow", "@claude", "-p", "do it")
         done = box.claudebox(*words, env=DUMMY_KEY | {"CLAUDEBOX_CLAUDE": claude})

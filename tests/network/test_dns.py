@@ -1,7 +1,5 @@
 """Names in a box on tier `inet` stand for what they stand for on the host, wherever the host's resolvers are."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +9,8 @@ import pytest
 
 from conftest import Box
 from network.internet import Internet, Resident
+
+pytestmark = pytest.mark.req("NET-01")
 
 LOOKUP = str(Path(__file__).with_name("lookup.py"))
 INTERNET = "198.51.100.10 2001:db8:1::10"
@@ -62,7 +62,6 @@ def look_up(box: Box, *questions: tuple[str, str]) -> CompletedProcess[str]:
     return box.inside("python3", "lookup.py", json.dumps(questions), options=("--network", "inet"))
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.parametrize("where", RESOLVERS)
 def test_names_mean_what_they_mean_on_the_host(box: Box, account: Resident, pasta: str, where: str) -> None:
     account.resolv_conf, names = RESOLVERS[where]
@@ -71,12 +70,10 @@ def test_names_mean_what_they_mean_on_the_host(box: Box, account: Resident, past
     assert (on_the_host(account, *questions), in_the_box(box, *questions)) == (expected, expected)
 
 
-@pytest.mark.req("NET-01")
 def test_name_that_does_not_exist_is_unknown_at_once(box: Box, pasta: str) -> None:
     assert in_the_box(box, ("name", "nowhere.example"))[0] in UNKNOWN
 
 
-@pytest.mark.req("NET-01")
 def test_name_of_a_tailscale_peer_leads_nowhere(box: Box, account: Resident, pasta: str, internet: Internet) -> None:
     account.resolv_conf = "nameserver 100.100.100.100\n"
     script = "exec 3<>/dev/tcp/peer.tailnet.ts.net/8080 && echo secret >&3 && cat <&3"
@@ -94,7 +91,6 @@ for port in 53 8080; do (exec 3<>/dev/tcp/$resolver/$port) && echo $port; done
 """
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.parametrize("resolver", ["192.168.50.1", "fd00:50::1"])
 def test_of_a_name_server_on_the_lan_one_port_is_reached(
     box: Box, account: Resident, pasta: str, resolver: str
@@ -105,20 +101,17 @@ def test_of_a_name_server_on_the_lan_one_port_is_reached(
     assert (outside.stdout, inside.stdout) == ("53\n8080\n", "53\n")
 
 
-@pytest.mark.req("NET-01")
 def test_large_answer_arrives_in_one_datagram(box: Box, pasta: str) -> None:
     expected = ["truncated", "60 records, 991 bytes"]
     assert in_the_box(box, ("udp", "large.example"), ("edns", "large.example")) == expected
 
 
-@pytest.mark.req("NET-01")
 def test_larger_answer_arrives_over_a_connection(box: Box, pasta: str) -> None:
     questions = [("edns", "long.example"), ("tcp", "long.example"), ("name", "large.example")]
     truncated, text, addresses = in_the_box(box, *questions)
     assert (truncated, text, len(addresses.split())) == ("truncated", "1 records, 3054 bytes", 60)
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.exhaustive("it waits for name servers that do not answer")
 def test_resolver_on_the_host_takes_connections_where_pasta_can(
     box: Box, account: Resident, pasta: str, user: Resident
@@ -130,7 +123,6 @@ def test_resolver_on_the_host_takes_connections_where_pasta_can(
     assert (answers[2] == "1 records, 3054 bytes") == is_newer(pasta, user), answers[2]
 
 
-@pytest.mark.req("NET-01")
 def test_link_local_resolver_is_left_out_and_the_user_told(box: Box, account: Resident, pasta: str) -> None:
     """As routers announce themselves over IPv6. Debian 12's pasta would lose the answer."""
     account.resolv_conf = "nameserver fe80::1%eth0\n"
@@ -149,7 +141,6 @@ def is_newer(pasta: str, user: Resident, known: dict[str, bool] = {}) -> bool:  
     return known[pasta]
 
 
-@pytest.mark.req("NET-01")
 def test_box_starts_without_a_resolver(box: Box, account: Resident, pasta: str) -> None:
     account.resolv_conf = "# none\n"
     done = box.inside("echo", "started", options=("--network", "inet"))

@@ -1,7 +1,5 @@
 """Whatever dies, and whenever: nothing of a box on tier `inet` stays, and no program runs without the filter."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time
@@ -17,6 +15,8 @@ from network.processes import Household, adopting_orphans, descendants
 from network.servers import PORT
 from network.standins import BASH, DOES_NOTHING, WAITS, WAITS_IN_THE_MIDDLE, Gate, hold, install
 from patience import comes_true
+
+pytestmark = pytest.mark.req("NET-02")
 
 FORBIDDEN = "192.168.50.2"  # a neighbour on the LAN, who answers
 KNOCK = f"(exec 3<>/dev/tcp/{FORBIDDEN}/{PORT}) 2>/dev/null && echo reached || echo refused"
@@ -99,7 +99,6 @@ def start(box: Box, account: Resident) -> Iterator[Start]:
         end_latest()
 
 
-@pytest.mark.req("NET-02")
 def test_knock_is_answered_where_there_is_no_filter(start: Start, account: Resident) -> None:
     """On the host, and in a box whose filter was not loaded."""
     assert account.run(BASH, "-c", KNOCK).stdout == "reached\n"
@@ -108,7 +107,6 @@ def test_knock_is_answered_where_there_is_no_filter(start: Start, account: Resid
     assert comes_true(lambda: "reached" in attempt.outcome)
 
 
-@pytest.mark.req("NET-02")
 @pytest.mark.parametrize(
     ("part", "status"),
     [("launcher", KILLED), ("builder", KILLED), ("pasta", KILLED), ("init", 137), ("program", 137)],
@@ -121,7 +119,6 @@ def test_box_ends_with_each_of_its_processes(start: Start, pasta: str, part: str
     assert "reached" not in attempt.outcome
 
 
-@pytest.mark.req("NET-02")
 def test_program_cannot_make_the_box_outlive_pasta(start: Start) -> None:
     attempt = start(HOLD_ON)
     assert comes_true(attempt.has_begun)
@@ -156,7 +153,6 @@ def start_until(moment: str, start: Start, account: Resident) -> tuple[Attempt, 
     return attempt, gate
 
 
-@pytest.mark.req("NET-02")
 @pytest.mark.parametrize(("moment", "part", "status"), DEATHS)
 def test_death_at_a_start_leaves_nothing(start: Start, account: Resident, moment: str, part: str, status: int) -> None:
     attempt, gate = start_until(moment, start, account)
@@ -171,7 +167,6 @@ def test_death_at_a_start_leaves_nothing(start: Start, account: Resident, moment
     assert attempt.end() in ((status, KILLED) if part == "pasta" else (status,))
 
 
-@pytest.mark.req("NET-02")
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP), (signal.SIGINT, 130)]
 )
@@ -183,7 +178,6 @@ def test_start_can_be_given_up(start: Start, account: Resident, moment: str, num
     assert not attempt.has_begun()
 
 
-@pytest.mark.req("NET-02")
 def test_death_at_any_moment_leaves_nothing(start: Start, pasta: str) -> None:
     """Moments from before the first line of claudebox to after the first of the program, and everybody in turn."""
     first, begin = start(), time.monotonic()
@@ -207,7 +201,6 @@ def kill_one(attempt: Attempt, number: int) -> None:
     attempt.end()
 
 
-@pytest.mark.req("NET-02")
 def test_status_is_the_programs(box: Box, pasta: str) -> None:
     for script, status in (("exit 37", 37), ("kill -s KILL $$", 137)):
         assert box.inside("sh", "-c", script, options=("--network", "inet")).returncode == status

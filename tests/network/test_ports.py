@@ -1,7 +1,5 @@
 """Single ports between a box and the loopback of its host: `--publish` opens one, `--host-port` reaches one."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 from collections.abc import Callable, Iterator
@@ -15,6 +13,8 @@ from network.internet import Internet, Machine, Resident
 from network.servers import NEXT_PORT, PORT
 from network.test_tiers import INET, NOBODY, NONE, TARGETS, probe
 from patience import PATIENCE
+
+pytestmark = pytest.mark.req("NET-04")
 
 LISTENER = Path(__file__).with_name("listener.py")
 OWN_NETWORK = ("inet", "allowlist", "none")
@@ -52,7 +52,6 @@ def ask(machine: Machine, address: str, port: int) -> str:
         return NOBODY
 
 
-@pytest.mark.req("NET-04")
 @pytest.mark.parametrize("tier", OWN_NETWORK)
 def test_published_port_is_open_on_loopback_and_nowhere_else(
     box: Box, account: Resident, pasta: str, internet: Internet, tier: str
@@ -82,7 +81,6 @@ def test_published_port_is_open_on_loopback_and_nowhere_else(
     assert ask(host, "127.0.0.1", 3000) == NOBODY
 
 
-@pytest.mark.req("NET-04")
 @pytest.mark.parametrize("tier", OWN_NETWORK)
 def test_published_server_may_listen_at_either_loopback(
     box: Box, account: Resident, pasta: str, internet: Internet, tier: str
@@ -97,7 +95,7 @@ def test_published_server_may_listen_at_either_loopback(
     assert answers == {3000: "box 3000", 4000: "box 4000", 8001: "box 4001", 5000: NOBODY}
 
 
-@pytest.mark.req("NET-04", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("tier", OWN_NETWORK)
 def test_port_that_is_taken_is_named(box: Box, pasta: str, internet: Internet, tier: str) -> None:
     with internet.host.entered():
@@ -115,7 +113,7 @@ def last_error(stderr: str) -> str:
     return stderr[stderr.rindex("error:") :]
 
 
-@pytest.mark.req("NET-04", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 def test_port_that_only_root_may_open_is_named(box: Box, account: Resident, pasta: str) -> None:
     """Nobody is root in the box's user namespace but for its own network."""
     done = box.inside("true", options=("--network", "inet", "--publish", "80:8000"))
@@ -123,7 +121,6 @@ def test_port_that_only_root_may_open_is_named(box: Box, account: Resident, past
     assert "--publish: port 80 of this host" in last_error(done.stderr)
 
 
-@pytest.mark.req("NET-04")
 @pytest.mark.parametrize("tier", OWN_NETWORK)
 def test_host_port_is_reached_and_nothing_more(box: Box, pasta: str, internet: Internet, tier: str) -> None:
     """The whole table of the tier, and one row is different."""
@@ -133,7 +130,6 @@ def test_host_port_is_reached_and_nothing_more(box: Box, pasta: str, internet: I
     assert probe(box, internet, tier, "--host-port", str(PORT)) == expected
 
 
-@pytest.mark.req("NET-04")
 def test_host_port_is_there_from_the_first_moment(box: Box, pasta: str) -> None:
     """Tried again and again, because pasta may need a moment longer than the box."""
     script = "exec 3<>/dev/tcp/127.0.0.1/$0 && echo hello >&3 && cat <&3"
@@ -142,7 +138,6 @@ def test_host_port_is_there_from_the_first_moment(box: Box, pasta: str) -> None:
     assert [box.inside(*command, options=options).stdout for _ in range(8)] == ["host"] * 8
 
 
-@pytest.mark.req("NET-04")
 @pytest.mark.parametrize("tier", OWN_NETWORK)
 def test_ports_in_both_directions_and_not_the_next_ones(
     box: Box, account: Resident, pasta: str, internet: Internet, tier: str
@@ -155,7 +150,7 @@ def test_ports_in_both_directions_and_not_the_next_ones(
     assert outside == ["box 3000", NOBODY, "host", "host"]
 
 
-@pytest.mark.req("NET-04", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("option", ["--publish", "--host-port"])
 def test_ports_mean_nothing_with_the_network_of_the_host(box: Box, option: str) -> None:
     for options in ((option, "3000"), ("--network", "full", option, "3000")):

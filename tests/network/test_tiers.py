@@ -1,7 +1,5 @@
 """Whom a box reaches, on each tier of the network: a connection to everything that a test network has."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import uuid
@@ -157,17 +155,13 @@ def test_inet_reaches_the_internet_and_nothing_else(box: Box, pasta: str, intern
     assert probe(box, internet, "inet") == INET
 
 
-@pytest.mark.req("NET-03")
-def test_none_reaches_nothing(box: Box, internet: Internet) -> None:
-    assert probe(box, internet, "none") == NONE
+@pytest.mark.req("NET-03", "NAME-01")
+@pytest.mark.parametrize("tier", ["none", "allowlist"])
+def test_no_network_and_a_list_of_nothing_reach_nothing(box: Box, internet: Internet, tier: str) -> None:
+    assert probe(box, internet, tier) == NONE
 
 
 @pytest.mark.req("NET-03")
 def test_full_is_what_a_box_has_unless_told_otherwise(box: Box, internet: Internet) -> None:
     place = "readlink /proc/self/ns/net"
     assert box.sh(place) == internet.host.run("sh", "-c", place)
-
-
-@pytest.mark.req("NAME-01")
-def test_names_without_a_list_reaches_nothing(box: Box, internet: Internet) -> None:
-    assert probe(box, internet, "allowlist") == NONE

@@ -1,7 +1,5 @@
 """Uploads from a box with a network of its own: steady, and not in leaps with long pauses between them."""
 
-from __future__ import annotations
-
 import shutil
 import socket
 import threading

@@ -3,8 +3,6 @@
 usage: upload.py ADDRESS PORT SIZE TIMES
 """
 
-from __future__ import annotations
-
 import socket
 import sys
 import time

@@ -3,8 +3,6 @@
 Each works somewhere, which test_guard.py shows; otherwise it would mean nothing that it fails in a box.
 """
 
-from __future__ import annotations
-
 import hashlib
 import uuid
 from pathlib import Path

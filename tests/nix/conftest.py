@@ -6,8 +6,6 @@
 The account is the ordinary user: the daemon trusts root as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -7,8 +7,6 @@ A local flake plays nixpkgs. It is in the store, as NixOS has it, and the regist
 global registry would be downloaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -22,7 +20,7 @@ from typing import Self
 import pytest
 from _pytest.mark import ParameterSet
 
-from conftest import ORDINARY_USER, Account
+from conftest import ORDINARY_USER, Account, Box
 from nix.machine import Machine, Resident
 from nix.package import Package
 from patience import PATIENCE
@@ -211,3 +209,26 @@ def on(nixes: list[str] = OLD_AND_NEW, **words: object) -> pytest.MarkDecorator:
 def configurations(nixes: list[str] = OLD_AND_NEW, **words: object) -> list[ParameterSet]:
     found = each(lambda version: Configuration(path("nix", version), **words), nix=True)  # type: ignore[arg-type]
     return [parameter for parameter in found if parameter.id in nixes]
+
+
+# What a box has of Nix, and what claudebox says about that.
+
+
+def findings(box: Box, *options: str) -> list[tuple[str, str]]:
+    """Kind and text of what the audit says about Nix."""
+    done = box.claudebox("--audit", "--json", *options, "--run", "true")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["findings"]
+    about = [(each["kind"], f"{each['subject']}: {each['text']}") for each in found]
+    return [(kind, text) for kind, text in about if "nix" in text.lower()]
+
+
+def kinds(box: Box, *options: str) -> set[str]:
+    return {kind for kind, _ in findings(box, *options)}
+
+
+def has_daemon(box: Box, *options: str) -> bool:
+    """Whether the socket is in the box; and then only what is said to be there works."""
+    told = box.sh(f'[ ! -S {SOCKET} ] || printf socket; printf " %s" "$NIX_REMOTE"', options)
+    assert told in ("socket daemon", " ", " local"), told
+    return told == "socket daemon"

@@ -3,8 +3,6 @@
 It answers a request with the path in it.
 """
 
-from __future__ import annotations
-
 import http.server
 import socket
 import threading

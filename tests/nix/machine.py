@@ -118,13 +118,4 @@ class Resident(Account):
         return super().run(*self.moved(*command, cwd=cwd, patience=patience), **how)  # type: ignore[arg-type]
 
     def start(self, *command: str, cwd: Path | None = None) -> subprocess.Popen[str]:
-        """A program that runs on while the test does something else; its output is piped."""
-        return subprocess.Popen(
-            self.moved(*command, cwd=cwd),
-            env=self.environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        return super().start(*self.moved(*command, cwd=cwd))

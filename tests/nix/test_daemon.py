@@ -1,15 +1,12 @@
 """Nix in the box, with the daemon of the host: where that is safe it is there by itself."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
 
-from conftest import CLAUDEBOX, Box
-from nix.asking import has_daemon, kinds
+from conftest import CLAUDEBOX, ORDINARY_USER, Box
 from nix.attacks import build, derivation
-from nix.daemon import NIXES, NixHost, on
+from nix.daemon import NIXES, NixHost, has_daemon, kinds, on
 from nix.machine import Resident
 
 
@@ -30,8 +27,9 @@ def test_nix_build_works(box: Box, host: NixHost) -> None:
 
 
 @pytest.mark.req("SAND-07", "TOOL-02")
-def test_nix_shell_works(box: Box) -> None:
-    done = box.inside("nix", "shell", "nixpkgs#hello", "-c", "hello")
+@pytest.mark.parametrize("options", [(), ("--nix", "private")], ids=["daemon", "private"])
+def test_nix_shell_works(box: Box, options: tuple[str, ...]) -> None:
+    done = box.inside("nix", "shell", "nixpkgs#hello", "-c", "hello", options=options)
     assert done.stdout == "Hello, world!\n", done.stderr
 
 
@@ -89,3 +87,34 @@ def test_store_alone_and_nothing(box: Box) -> None:
     assert not has_daemon(box, "--nix", "store")
     assert box.sh("ls /nix/store | grep -c nixpkgs", ("--nix", "store")) == "1\n"
     assert box.sh("ls -d /nix /etc/nix; env | grep ^NIX_REMOTE; true", ("--nix", "off")) == ""
+
+
+# What `--check` says about Nix, and what it starts for that.
+
+
+def rows(box: Box) -> dict[str, str]:
+    """State and text of each row that is about Nix."""
+    lines = box.claudebox("--check").stdout.splitlines()
+    return {line[6:24].strip(): f"{line[:6].strip()} {line[24:]}" for line in lines if line[6:9].lower() == "nix"}
+
+
+@on(NIXES)
+@pytest.mark.req("UX-05")
+def test_daemon_that_is_no_way_out(box: Box) -> None:
+    assert rows(box)["nix"].startswith("ok 2.")
+    assert rows(box)["Nix in the box"].startswith("ok the store, read-only, and the host's daemon")
+
+
+@on(trusted_users=f"root {ORDINARY_USER}")
+@pytest.mark.req("UX-05", "NIXG-01")
+def test_daemon_that_is_one(box: Box) -> None:
+    assert rows(box)["Nix in the box"].startswith("note the store, read-only; nothing can be built")
+
+
+@pytest.mark.req("UX-05")
+def test_nix_of_the_project_is_not_started(box: Box, account: Resident) -> None:
+    started = account.home / "started"
+    account.write(box.project / "bin" / "nix", f"#!/bin/sh\ntouch {started}\necho nix 9.9\n", 0o755)
+    account.environ["PATH"] = f"{box.project}/bin:{account.environ['PATH']}"
+    assert rows(box)["nix"].startswith("ok 2.")
+    assert not started.exists()

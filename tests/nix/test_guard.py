@@ -3,17 +3,29 @@
 Each attack is shown twice: with the daemon asked for by name it works, from inside the box; otherwise it does not.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from conftest import ORDINARY_USER, Box, make_account
-from nix.asking import SOCKET, findings, has_daemon, kinds
 from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook, build, derivation
-from nix.daemon import LANDLOCKED, NEWER, NIXES, OTHER_GROUP, Configuration, NixHost, on
+from nix.daemon import (
+    LANDLOCKED,
+    NEWER,
+    NIXES,
+    OTHER_GROUP,
+    SOCKET,
+    Configuration,
+    NixHost,
+    configurations,
+    findings,
+    has_daemon,
+    kinds,
+    on,
+)
 from nix.machine import Resident
 from patience import comes_true
 from running.versions import SYSTEM
+
+pytestmark = pytest.mark.req("NIXG-01")
 
 BY_NAME = ("--nix", "daemon")
 # As systemd's PrivateTmp does it.
@@ -34,7 +46,6 @@ TRUSTED = on(trusted_users=f"root {ORDINARY_USER}")
 
 
 @TRUSTED
-@pytest.mark.req("NIXG-01")
 def test_hook_runs_as_root_if_the_daemon_was_asked_for(box: Box, account: Resident) -> None:
     attack = PostBuildHook(account, box.project)
     done = box.inside(*attack.command(), options=BY_NAME)
@@ -43,7 +54,6 @@ def test_hook_runs_as_root_if_the_daemon_was_asked_for(box: Box, account: Reside
 
 
 @TRUSTED
-@pytest.mark.req("NIXG-01")
 def test_hook_does_not_run_as_root_otherwise(box: Box, account: Resident) -> None:
     attack = PostBuildHook(account, box.project)
     box.inside(*attack.command())
@@ -53,7 +63,6 @@ def test_hook_does_not_run_as_root_otherwise(box: Box, account: Resident) -> Non
 
 
 @TRUSTED
-@pytest.mark.req("NIXG-01")
 @pytest.mark.parametrize("place", ["/nix", "/nix/var", "/nix:/elsewhere"])
 def test_no_mount_brings_the_daemon(box: Box, account: Resident, place: str) -> None:
     """A read-only mount keeps nobody from connecting to a socket in it."""
@@ -64,7 +73,6 @@ def test_no_mount_brings_the_daemon(box: Box, account: Resident, place: str) -> 
     assert attack.ran_as() in (None, str(account.uid))
 
 
-@pytest.mark.req("NIXG-01")
 def test_socket_is_no_mount_to_ask_for(box: Box) -> None:
     done = box.inside("true", options=("--network", "none", "--mount-ro", SOCKET))
     assert done.returncode == 125
@@ -87,7 +95,6 @@ def test_socket_is_no_mount_to_ask_for(box: Box) -> None:
     ids=lambda configuration: configuration.trusted_users.replace("\n", "; ").replace(ORDINARY_USER, "user"),
     indirect=True,
 )
-@pytest.mark.req("NIXG-01")
 def test_trust_is_seen_however_it_is_written(box: Box, account: Resident) -> None:
     attack = PostBuildHook(account, box.project)
     account.run(*attack.command())
@@ -95,19 +102,11 @@ def test_trust_is_seen_however_it_is_written(box: Box, account: Resident) -> Non
     assert_refused(box)
 
 
-@on(NEWER, arguments=("--option", "trusted-users", f"root {ORDINARY_USER}"))
-@pytest.mark.req("NIXG-01")
-def test_trust_that_only_the_daemon_knows_of_is_seen(box: Box) -> None:
-    assert_refused(box)
-
-
-@pytest.mark.req("NIXG-01")
 def test_own_configuration_does_not_count(box: Box, account: Resident) -> None:
     account.write(account.home / ".config" / "nix" / "nix.conf", f"trusted-users = {ORDINARY_USER}\n")
     assert has_daemon(box)
 
 
-@pytest.mark.req("NIXG-01")
 def test_root_gets_no_daemon(host: NixHost) -> None:
     for account in make_account("root"):
         resident = host.settle(account)
@@ -123,7 +122,6 @@ RELAXED = on(sandbox="relaxed")
 
 
 @UNSANDBOXED
-@pytest.mark.req("NIXG-01")
 def test_build_reads_a_file_of_the_host_if_the_daemon_was_asked_for(box: Box, account: Resident) -> None:
     attack = HostFile(account)
     done = box.inside(*attack.command(), options=BY_NAME)
@@ -132,7 +130,6 @@ def test_build_reads_a_file_of_the_host_if_the_daemon_was_asked_for(box: Box, ac
 
 
 @UNSANDBOXED
-@pytest.mark.req("NIXG-01")
 def test_build_reads_no_file_of_the_host_otherwise(box: Box, account: Resident) -> None:
     attack = HostFile(account)
     assert attack.words not in box.inside(*attack.command()).stdout
@@ -141,7 +138,6 @@ def test_build_reads_no_file_of_the_host_otherwise(box: Box, account: Resident) 
 
 
 @RELAXED
-@pytest.mark.req("NIXG-01")
 def test_relaxed_sandbox_is_none(box: Box, account: Resident) -> None:
     attack = HostFile(account)
     assert attack.words not in box.inside(*attack.command("__noChroot = true;")).stdout
@@ -162,7 +158,6 @@ def test_relaxed_sandbox_is_none(box: Box, account: Resident) -> None:
     ids=lambda configuration: configuration.sandbox.replace("\n", "; "),
     indirect=True,
 )
-@pytest.mark.req("NIXG-01")
 def test_open_sandbox_is_seen_however_it_is_written(box: Box, account: Resident) -> None:
     attack = HostFile(account)
     seen = [account.run(*attack.command(more)).stdout for more in ("", "__noChroot = true;")]
@@ -171,7 +166,6 @@ def test_open_sandbox_is_seen_however_it_is_written(box: Box, account: Resident)
 
 
 @UNSANDBOXED
-@pytest.mark.req("NIXG-01")
 def test_own_word_for_a_sandbox_does_not_count(box: Box, account: Resident) -> None:
     account.write(account.home / ".config" / "nix" / "nix.conf", "sandbox = true\n")
     account.environ["NIX_CONFIG"] = "sandbox = true"
@@ -179,20 +173,13 @@ def test_own_word_for_a_sandbox_does_not_count(box: Box, account: Resident) -> N
 
 
 @on(NIXES, sandbox="true\nsandbox-paths =")
-@pytest.mark.req("NIXG-01", "SAND-07")
+@pytest.mark.req("SAND-07")
 def test_sandbox_without_a_shell_is_one(box: Box) -> None:
     """As Debian has it: other packages of Nix bring a /bin/sh for builds."""
     assert has_daemon(box)
 
 
-@on(NIXES, arguments=("--option", "sandbox", "false"))
-@pytest.mark.req("NIXG-01")
-def test_sandbox_that_is_off_though_the_file_says_otherwise_is_seen(box: Box) -> None:
-    assert_refused(box)
-
-
 @on(arguments=("--option", "sandbox", "relaxed"))
-@pytest.mark.req("NIXG-01")
 def test_relaxed_sandbox_that_no_file_tells_of_is_seen(box: Box, account: Resident) -> None:
     attack = HostFile(account)
     assert account.run(*attack.command("__noChroot = true;")).stdout == f"{attack.words}\n"
@@ -200,14 +187,12 @@ def test_relaxed_sandbox_that_no_file_tells_of_is_seen(box: Box, account: Reside
 
 
 @on(wrapper=PRIVATE_TMP, arguments=("--option", "sandbox", "false"))
-@pytest.mark.req("NIXG-01")
 def test_sandbox_that_is_off_is_seen_by_a_daemon_with_a_tmp_of_its_own(box: Box, account: Resident) -> None:
     assert account.run(*build(derivation("echo /etc/nix/* >$out"))).stdout.startswith("/etc/nix/")
     assert_refused(box)
 
 
 @on(arguments=("--option", "sandbox", "false", "--option", "builders", "/nix/farm x86_64-linux,aarch64-linux"))
-@pytest.mark.req("NIXG-01")
 def test_sandbox_of_another_machine_does_not_count(box: Box, account: Resident) -> None:
     """Of one that builds for this daemon, unless somebody asks for a build here: that everybody may."""
     attack = HostFile(account)
@@ -220,7 +205,6 @@ def test_sandbox_of_another_machine_does_not_count(box: Box, account: Resident) 
 # A network of its own
 
 
-@pytest.mark.req("NIXG-01")
 @pytest.mark.parametrize("network", CLOSED, ids=lambda options: options[1])
 @pytest.mark.parametrize("attack", [Fetch, FetchByProgram])
 def test_daemon_goes_round_the_network_of_the_box_if_it_was_asked_for(
@@ -232,7 +216,6 @@ def test_daemon_goes_round_the_network_of_the_box_if_it_was_asked_for(
     assert "risk" in kinds(box, *network, *BY_NAME)
 
 
-@pytest.mark.req("NIXG-01")
 @pytest.mark.parametrize("network", CLOSED, ids=lambda options: options[1])
 def test_nothing_goes_round_it_otherwise(box: Box, host: NixHost, network: tuple[str, ...]) -> None:
     for attack in (Fetch(host), FetchByProgram(host), AbstractSocket(host)):
@@ -250,7 +233,6 @@ def test_sandboxed_build_reaches_sockets_without_a_file(account: Resident, host:
     assert arrived == (host.version < LANDLOCKED), done.stderr
 
 
-@pytest.mark.req("NIXG-01")
 def test_project_cannot_ask_for_the_daemon_by_itself(box: Box, account: Resident) -> None:
     account.write(box.project / ".claudebox.toml", 'nix = "daemon"\nnetwork = "none"\n')
     done = box.inside("test", "-S", SOCKET)
@@ -260,21 +242,28 @@ def test_project_cannot_ask_for_the_daemon_by_itself(box: Box, account: Resident
 # A daemon of which nothing can be known
 
 
-@on(allowed_users="root")
-@pytest.mark.req("NIXG-01", "FAIL-01")
-def test_who_is_not_allowed_gets_no_daemon(box: Box) -> None:
+@pytest.mark.parametrize(
+    "host",
+    [
+        *configurations(NEWER, arguments=("--option", "trusted-users", f"root {ORDINARY_USER}")),
+        *configurations(NIXES, arguments=("--option", "sandbox", "false")),
+        *configurations(allowed_users="root"),
+    ],
+    indirect=True,
+)
+@pytest.mark.req("FAIL-01")
+def test_what_no_file_says_and_what_cannot_be_asked_is_no_daemon(box: Box) -> None:
     assert_refused(box)
 
 
 @on([SYSTEM], is_silent=True)
-@pytest.mark.req("NIXG-01", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 def test_daemon_that_does_not_answer_is_not_waited_for(box: Box) -> None:
     done = box.inside("test", "!", "-S", SOCKET)
     assert done.returncode == 0, done.stderr
     assert "it does not answer" in done.stderr
 
 
-@pytest.mark.req("NIXG-01")
 def test_explanation_says_what_would_change_it(box: Box) -> None:
     [(kind, text)] = findings(box, "--network", "none")
     assert kind == "note"

@@ -1,16 +1,13 @@
 """A store of the project's own: builds stay in the box."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
 import pytest
 
 from conftest import ORDINARY_USER, Box
-from nix.asking import has_daemon, kinds
 from nix.attacks import AbstractSocket, Fetch, FetchByProgram, HostFile, PostBuildHook, derivation
-from nix.daemon import NixHost, on
+from nix.daemon import NixHost, has_daemon, kinds, on
 from nix.machine import Resident
 
 PRIVATE = ("--nix", "private")
@@ -45,12 +42,6 @@ def test_build_stays_in_the_box_and_is_there_the_next_time(box: Box, account: Re
     other = replace(box, project=account.write(account.home / "src" / "other" / "README.md").parent)
     assert other.sh(f"ls {path} 2>/dev/null; true", PRIVATE) == ""
     assert box.sh(f"ls {path} 2>/dev/null; true", ("--nix", "store")) == ""
-
-
-@pytest.mark.req("SAND-07", "TOOL-02")
-def test_nix_shell_works(box: Box) -> None:
-    done = box.inside("nix", "shell", "nixpkgs#cowsay", "-c", "cowsay", options=PRIVATE)
-    assert done.stdout == "Moo.\n", done.stderr
 
 
 @pytest.mark.req("SAND-07", "NIXG-01")

@@ -1,7 +1,5 @@
 """Who may know whom, held by parsing the source; and what a start loads."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess
@@ -133,19 +131,8 @@ def test_draft_collects_every_field_of_a_contribution() -> None:
 # What a start loads of Python, beyond what the bare interpreter does: each of the others (typing, re, json, subprocess,
 # dataclasses, signal …) takes as long as a quarter of an interpreter's own start, or longer.
 OF_PYTHON = {
-    *(
-        "os",
-        "os.path",
-        "stat",
-        "_stat",
-        "posixpath",
-        "genericpath",
-        "_collections_abc",
-        "abc",
-        "_abc",
-        "_signal",
-        "errno",
-    ),
+    *("os", "os.path", "stat", "_stat", "posixpath", "genericpath", "_collections_abc", "abc", "_abc", "_signal"),
+    *("errno",),
     *("itertools", "_sha2", "_sha256", "_ctypes", "__future__"),
     *("fcntl", "select", "_socket"),  # for the process that keeps masks on
 }

@@ -1,7 +1,5 @@
 """`./claudebox` from a checkout: what the first start does, and that every other one does nothing but start."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

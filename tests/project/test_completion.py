@@ -1,7 +1,5 @@
 """Completion, in the shells that it is made for."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path

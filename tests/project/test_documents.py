@@ -1,7 +1,5 @@
 """What the documents name exists: files, functions, links; and CONTRIBUTING quotes the source as it is."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess
@@ -13,8 +11,8 @@ from tools.shared_files import manual_page
 
 import reference
 from claudebox import __version__
+from claudebox.commands.help import EXIT_STATUSES
 from claudebox.features.table import SETTINGS
-from claudebox.output.help import EXIT_STATUSES
 from conftest import CHECKOUT
 
 SOURCE = CHECKOUT / "src" / "claudebox"
@@ -59,28 +57,15 @@ def identify(path: Path) -> str:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
-def test_named_files_exist(document: Path) -> None:
-    names = [
-        name for name in named(document) if OURS.fullmatch(name) and "NAME" not in name and not name.startswith(".git/")
-    ]
-    assert [name for name in names if find(name) is None] == []
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
-def test_no_room_of_an_older_layout_is_named(document: Path) -> None:
-    assert [name for name in named(document) if GONE.search(name.removeprefix("tests/layers/"))] == []
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
-def test_links_lead_somewhere(document: Path) -> None:
-    links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", document.read_text())
-    inside = [link for link in links if "://" not in link]
-    assert [link for link in inside if not (document.parent / link).exists()] == []
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=identify)
-def test_named_functions_exist(document: Path) -> None:
-    for name, file in WITH_FILE.findall(document.read_text()):
+def test_what_is_named_exists(document: Path) -> None:
+    """Files, functions with their file, links; and no room of an older layout."""
+    words, text = named(document), document.read_text()
+    files = [name for name in words if OURS.fullmatch(name) and "NAME" not in name and not name.startswith(".git/")]
+    assert [name for name in files if find(name) is None] == []
+    assert [name for name in words if GONE.search(name.removeprefix("tests/layers/"))] == []
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text) if "://" not in link]
+    assert [link for link in links if not (document.parent / link).exists()] == []
+    for name, file in WITH_FILE.findall(text):
         path = find(file)
         assert path is not None, file
         assert name in definitions(path) or name.endswith(".py"), f"{file} has no {name}"

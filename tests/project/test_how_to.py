@@ -1,7 +1,5 @@
 """What README, how-to pages and tutorial show is what happens: each command is run, and its output compared."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """ruff and mypy have nothing to say."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wheel: what is in it, and that pip and uv make a working command of it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

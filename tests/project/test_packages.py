@@ -1,7 +1,5 @@
 """Every package: built twice alike, installed where nothing of claudebox is, used, updated, removed."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import os

@@ -1,7 +1,5 @@
 """The release script, on a copy of the project."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shutil

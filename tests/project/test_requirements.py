@@ -4,8 +4,6 @@ A row of a table there starts with an id, or a range of ids, and has a cell that
 Tests are named as `tests/…/test_….py`.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

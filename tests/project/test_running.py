@@ -1,7 +1,5 @@
 """How tests are chosen, what they need, and what of the machine they notice: tests/running."""
 
-from __future__ import annotations
-
 import os
 import resource
 import signal

@@ -1,7 +1,5 @@
 """`--prove`: the attacks find what is open, and find nothing in the box; nothing of it stays behind."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -1,7 +1,5 @@
 """With --review, nothing of what a box does reaches the host before somebody says so; then all of it does."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

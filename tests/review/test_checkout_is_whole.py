@@ -1,7 +1,5 @@
 """What commits had before the box lands by itself in an ordinary box, and nothing else does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Layers, landing and what is guarded on the file systems that people have: each on a disk of its own."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import stat

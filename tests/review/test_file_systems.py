@@ -1,7 +1,5 @@
 """Landing on a file system that is not that of the state, and on one that is full; a state whose disk is full."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

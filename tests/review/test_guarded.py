@@ -1,7 +1,5 @@
 """In an ordinary box, the directories that this host runs are layers, and the rest of the project is as ever."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

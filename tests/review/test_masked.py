@@ -1,7 +1,5 @@
 """A masked file in a layer: the box never sees the real one, and nothing that boxes make of it lands."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

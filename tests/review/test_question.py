@@ -1,7 +1,5 @@
 """At a terminal, the user is asked what lands when the box has ended."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`./run-tests`: what to test, getting what that needs, and testing."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

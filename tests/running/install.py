@@ -1,7 +1,5 @@
 """Getting what the chosen tests need."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

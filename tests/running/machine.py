@@ -12,8 +12,6 @@ only what a process can decide about itself is decided: variables, limits, signa
     the checkout                          at its place; if these accounts cannot read it there, a copy elsewhere
 """
 
-from __future__ import annotations
-
 import ctypes
 import fcntl
 import os

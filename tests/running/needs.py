@@ -5,8 +5,6 @@ what the chosen tests need. Where that is not possible such a test is skipped an
 help; in CI it fails.
 """
 
-from __future__ import annotations
-
 import ctypes
 import functools
 import os

@@ -1,7 +1,5 @@
 """The versions to test with, which pyproject.toml names, and where they are kept."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import tomllib

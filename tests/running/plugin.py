@@ -9,8 +9,6 @@
 A test that is skipped for another reason than a need is a failed one: nobody would know why.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

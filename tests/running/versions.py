@@ -3,8 +3,6 @@
 @pytest.mark.parametrize("bwrap", versions("bwrap"))
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -35,3 +33,7 @@ def versions(program: str) -> list[ParameterSet]:
 def _marks(suite: str, nix: bool) -> list[pytest.MarkDecorator]:
     need = f"{suite}_nix" if nix else suite
     return [pytest.mark.exhaustive("one more version"), getattr(pytest.mark, need)]
+
+
+# The test gets boxes of every bwrap: versions differ in options and in bugs.
+each_bwrap = pytest.mark.parametrize("box", versions("bwrap"), indirect=True)

@@ -1,7 +1,5 @@
 """Boxes to look at, on machines that do not exist: the plain one, and what can be different about one."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

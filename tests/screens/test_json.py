@@ -1,7 +1,5 @@
 """What programs are told: its shape, that it is what the Plan holds, and a few examples as a whole."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

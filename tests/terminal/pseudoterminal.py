@@ -1,7 +1,5 @@
 """A person at a terminal: starts a program on a real pty, types, looks, resizes, hangs up."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

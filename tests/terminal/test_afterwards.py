@@ -1,7 +1,5 @@
 """What claudebox does when the box has ended: nothing of it is left, and the terminal is at hand."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

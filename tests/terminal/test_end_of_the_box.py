@@ -1,7 +1,5 @@
 """A signal for claudebox is the program's. When claudebox dies, nothing stays behind to read what is typed next."""
 
-from __future__ import annotations
-
 import os
 import signal
 

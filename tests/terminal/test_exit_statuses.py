@@ -1,7 +1,5 @@
 """$? after claudebox: the program's own, or one that says who failed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is shown was partly chosen by others: a name or a value must not be able to rewrite the screen."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Ctrl-Z, fg and bg, from the host's shell and in a shell of the box."""
 
-from __future__ import annotations
-
 import pytest
 
 from conftest import Box

@@ -1,7 +1,5 @@
 """TIOCSTI puts characters into the terminal's input, where the user's shell reads them once the box has ended."""
 
-from __future__ import annotations
-
 import platform
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The box has a terminal of its own, and the user's is as it was, however the box ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import termios

@@ -1,7 +1,5 @@
 """The one question before the box starts, and what each answer does."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Standard input and output: pipes, files, no terminal at all, and readers that leave early."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

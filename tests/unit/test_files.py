@@ -1,7 +1,5 @@
 """How claudebox touches files in directories where an agent is at work at the same time."""
 
-from __future__ import annotations
-
 import errno
 import os
 import select

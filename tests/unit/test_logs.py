@@ -1,7 +1,5 @@
 """What `--auth-log` shows of the journal."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.commands.logs import auth_log_text

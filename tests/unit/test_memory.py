@@ -1,7 +1,5 @@
 """The format of what is remembered: whole, or nothing."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

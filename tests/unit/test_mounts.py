@@ -1,7 +1,5 @@
 """The order of mounts: `hide` beats every grant, then the more specific path, then the later one."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Arithmetic on paths keeps its laws."""
 
-from __future__ import annotations
-
 import posixpath
 
 from hypothesis import given

@@ -1,7 +1,5 @@
 """A check that lets everything pass would hide what it is there for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

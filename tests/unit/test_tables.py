@@ -1,7 +1,5 @@
 """What the tables promise. Other tests take their rows, so that they do not miss one that is taken out."""
 
-from __future__ import annotations
-
 import textwrap
 
 import pytest
@@ -21,10 +19,7 @@ from claudebox.host.secrets import (
 )
 from claudebox.host.variables import KINDS, LEADING, ROUTE_OF, STAYS
 from claudebox.overlay.table import AGENTS, FORGES, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS, ROWS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from golden import Golden
+from golden import Golden
 
 WIDTH = 118
 TABLES: dict[str, tuple[str, ...]] = {

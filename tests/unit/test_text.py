@@ -1,7 +1,5 @@
 """Text for a terminal, a shell and an eye."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 
@@ -9,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from claudebox.errors import quote
+from claudebox.errors import for_account, quote
+from claudebox.output.terminal import no_such_number, numbers_in
 from claudebox.text import WIDTH, Style, cut, escape, fill, style_for, table_row, width
 
 QUICK = settings(deadline=None, max_examples=100)
@@ -110,3 +109,63 @@ def test_colour_only_where_it_is_welcome(is_terminal: bool, environ: dict[str, s
     style = style_for(is_terminal, environ)
     assert style == Style(colour)
     assert style.paint("text", "1") == ("\x1b[1mtext\x1b[0m" if colour else "text")
+
+
+# A hint is what this account can type.
+
+
+ROOT, SOMEBODY = 0, 1000
+IN_QUOTES = quote("/home/it's my sudo directory")
+HINTS = {
+    "sudo apt install passt": "apt install passt",
+    "sudo apt install x && sudo adduser $USER y": "apt install x && adduser $USER y",
+    "echo a=1 | sudo tee /etc/x": "echo a=1 | tee /etc/x",
+    "to allow it:\n   sudo sysctl -w a=0\n   sudo modprobe b": "to allow it:\n   sysctl -w a=0\n   modprobe b",
+    "(on Debian: sudo apt install a), or (sudo b)": "(on Debian: apt install a), or (b)",
+    "echo 'KERNEL' | sudo tee /etc/x": "echo 'KERNEL' | tee /etc/x",
+    # Not a command of its own.
+    "start it as that account: sudo -u alice claudebox": "start it as that account: sudo -u alice claudebox",
+    "sudo chmod u-s '/home/my sudo programs/bwrap'": "chmod u-s '/home/my sudo programs/bwrap'",
+    f"sudo rm {IN_QUOTES}\n   sudo ls {IN_QUOTES}": f"rm {IN_QUOTES}\n   ls {IN_QUOTES}",
+    "mv /opt/pseudo x": "mv /opt/pseudo x",
+    "": "",
+}
+
+
+@pytest.mark.req("UX-05")
+@pytest.mark.parametrize(("hint", "typed"), HINTS.items())
+def test_root_needs_no_sudo(hint: str, typed: str) -> None:
+    assert for_account(hint, ROOT) == typed
+    assert for_account(hint, SOMEBODY) == hint
+
+
+# What somebody types at a question, as it is understood.
+
+
+@pytest.mark.req("LAND-01")
+@pytest.mark.parametrize(
+    ("said", "numbers"),
+    [
+        ("1 3-5", {1, 3, 4, 5}),
+        ("2,4", {2, 4}),
+        ("1-999999999", {1, 2, 3, 4, 5, 6}),
+        ("x", set()),
+        ("1 x", set()),
+        ("1 7", set()),
+        ("0", set()),
+        ("0-3", set()),
+        ("2-", set()),
+        ("5-3", set()),
+        ("-", set()),
+        ("", set()),
+    ],
+)
+def test_numbers_that_are_typed(said: str, numbers: set[int]) -> None:
+    assert numbers_in(said, 6) == numbers
+
+
+def test_which_numbers_there_are_is_said() -> None:
+    assert [no_such_number(most) for most in (1, 6)] == [
+        "Answer with numbers of the list: 1.\n",
+        "Answer with numbers of the list: 1 to 6.\n",
+    ]

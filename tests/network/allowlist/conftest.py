@@ -1,7 +1,5 @@
 """Servers on the internet for boxes that go by names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

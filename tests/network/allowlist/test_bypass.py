@@ -1,7 +1,5 @@
 """No way round a list of names. Each is shown to lead somewhere on the host, or in a box without that list."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

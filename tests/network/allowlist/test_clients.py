@@ -3,8 +3,6 @@
 None of them knows of a proxy, and none of them has another certificate to trust.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,17 +1,13 @@
 """Servers on the internet machine that ordinary programs understand: HTTP, HTTPS, HTTP/2, SSE, WebSockets, git, npm,
 pip and SSH. Each says GREETING, and remembers under which name it was asked."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
-import io
 import json
 import socket
 import ssl
 import subprocess
 import threading
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +15,7 @@ from pathlib import Path
 
 from network.internet import Internet
 from patience import PATIENCE
+from samples import wheel
 
 GREETING = "hello from the internet"
 ADDRESSES = ("198.51.100.10", "2001:db8:1::10")
@@ -50,17 +47,6 @@ def make_certificate(directory: Path, names: str = NAMES) -> Path:
     return file
 
 
-def make_wheel() -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as wheel:
-        wheel.writestr("greeting.py", f"print({GREETING!r})\n")
-        metadata = "greeting-1.0.dist-info/"
-        wheel.writestr(metadata + "METADATA", "Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
-        wheel.writestr(metadata + "WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        wheel.writestr(metadata + "RECORD", "")
-    return content.getvalue()
-
-
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     repository: Path
@@ -78,7 +64,7 @@ class Handler(BaseHTTPRequestHandler):
         elif path == "/simple/greeting/":
             self._send(b'<a href="/greeting-1.0-py3-none-any.whl">greeting-1.0-py3-none-any.whl</a>', "text/html")
         elif path.endswith(".whl"):
-            self._send(make_wheel(), "application/octet-stream")
+            self._send(wheel("greeting", f"print({GREETING!r})\n"), "application/octet-stream")
         elif path == "/large":
             self._send(bytes(1 << 26), "application/octet-stream")
         else:

@@ -1,7 +1,5 @@
 """What is near to this host: read from files of a fake /proc, and from a real kernel in a namespace."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -15,6 +13,8 @@ from claudebox.host.network import Neighbourhood, read_neighbourhood
 from claudebox.host.tree import Tree
 from hosts.machine import plant
 from patience import PATIENCE
+
+pytestmark = pytest.mark.req("NET-01")
 
 SOURCE = Path(network.__file__).parents[2]
 TITLE = r"Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n"
@@ -43,7 +43,6 @@ def near(root: Path, monkeypatch: pytest.MonkeyPatch, four: str = "", six: str =
     return read_neighbourhood(Tree(str(root)))
 
 
-@pytest.mark.req("NET-01")
 def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     more = "/etc/resolv.conf: nameserver 192.168.1.1\\nsearch home.example\\n"
     assert near(tmp_path, monkeypatch, DEFAULT4 + LINK4, DEFAULT6 + LINK6, more) == Neighbourhood(
@@ -58,7 +57,6 @@ def test_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.req("NET-01")
 def test_host_without_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "own_addresses", tuple)
     found = read_neighbourhood(Tree(str(tmp_path)))
@@ -66,7 +64,6 @@ def test_host_without_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert found.everything == ()
 
 
-@pytest.mark.req("NET-01")
 def test_what_every_host_has_is_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     multicast, link = row6("ff", "08", "", "00000001", "eth0"), row6("fe80", "40", "", "00000001", "eth0")
     found = near(tmp_path, monkeypatch, DEFAULT4 + LINK4, DEFAULT6 + multicast + link)
@@ -95,7 +92,6 @@ ROUTES6 = {
 DEVICES = f"/sys/class/net/eth0/flags: {BROADCAST}\n/sys/class/net/wg0/flags: {TUNNEL}"
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.parametrize("name", ROUTES4)
 def test_route_over_ipv4(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row, links = ROUTES4[name]
@@ -103,7 +99,6 @@ def test_route_over_ipv4(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert (found.links, found.gateways) == (links, ("192.168.1.1",))
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.parametrize("name", ROUTES6)
 def test_route_over_ipv6(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row, links = ROUTES6[name]
@@ -115,7 +110,7 @@ NOWHERE4 = row4("*", "00000000", "00000000", "0201", "00000000")
 NOWHERE6 = row6("", "00", "", "00200200", "lo")
 
 
-@pytest.mark.req("NET-01", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize(
     ("four", "six", "expected"),
     [
@@ -135,7 +130,6 @@ def test_ways_out(
     assert (found.has_ipv4, found.has_ipv6) == expected
 
 
-@pytest.mark.req("NET-01")
 def test_several_gateways(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = row4("wlan0", "00000000", "FE01A8C0", "0003", "00000000")
     again = row4("eth1", "00000000", "0101A8C0", "0003", "00000000")
@@ -166,7 +160,6 @@ def ask_kernel(script: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.ip
 def test_kernel_tells_addresses_links_and_gateways() -> None:
     found = ask_kernel(
@@ -184,20 +177,13 @@ def test_kernel_tells_addresses_links_and_gateways() -> None:
     )
     assert (found["has_ipv4"], found["has_ipv6"]) == (True, True)
     assert set(found["everything"]) == {
-        *(
-            "192.168.1.5/24",
-            "203.0.113.5/32",
-            "198.51.100.2/32",
-            "198.51.100.1",
-            "2001:db8:5::5/128",
-            "2001:db8:7::5/64",
-        ),
+        *("192.168.1.5/24", "203.0.113.5/32", "198.51.100.2/32", "198.51.100.1", "2001:db8:5::5/128"),
+        *("2001:db8:7::5/64",),
         *("203.0.113.0/26", "2001:db8:5::/64"),
         *("192.168.1.1", "2001:db8:5::1"),
     }
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.ip
 def test_kernel_tells_many_addresses() -> None:
     """In more than one piece."""
@@ -208,7 +194,6 @@ def test_kernel_tells_many_addresses() -> None:
     assert found["links"] == ["ff00::/8"]
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.ip
 def test_kernel_tells_that_there_is_no_way_out() -> None:
     found = ask_kernel(
@@ -218,7 +203,6 @@ def test_kernel_tells_that_there_is_no_way_out() -> None:
     assert (found["has_ipv4"], found["has_ipv6"], found["gateways"]) == (False, False, [])
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.network
 def test_kernel_tells_a_tunnel_from_a_link() -> None:
     found = ask_kernel(

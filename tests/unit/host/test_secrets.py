@@ -1,10 +1,10 @@
 """What is flagged as a secret, and what must not be: a warning seen too often is not read."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.host.secrets import looks_secret, secret_value
+
+pytestmark = pytest.mark.req("SEC-01")
 
 BY_NAME = [
     *("GITHUB_TOKEN", "GH_TOKEN", "NPM_TOKEN", "PASSWORD", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD", "SECRET_KEY_BASE"),
@@ -119,31 +119,26 @@ HARMLESS = {
 }
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize("name", BY_NAME)
 def test_name_tells(name: str) -> None:
     assert looks_secret(name, "hunter2") == "its name says so"
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(("value", "title"), BY_VALUE)
 def test_known_token_is_recognised(value: str, title: str) -> None:
     assert secret_value(value) == f"it looks like {title}"
     assert looks_secret("HARMLESS", value)
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(("value", "reason"), OTHER_VALUES)
 def test_value_tells(value: str, reason: str) -> None:
     assert looks_secret("HARMLESS", value) == reason
 
 
-@pytest.mark.req("SEC-01")
 def test_usual_variables_are_harmless() -> None:
     assert {name: looks_secret(name, value) for name, value in HARMLESS.items() if looks_secret(name, value)} == {}
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(
     "text",
     [

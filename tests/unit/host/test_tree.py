@@ -1,7 +1,5 @@
 """Symlinks are followed as the kernel follows them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

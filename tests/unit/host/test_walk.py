@@ -1,7 +1,5 @@
 """The one walk over the project."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

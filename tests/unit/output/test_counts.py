@@ -1,7 +1,5 @@
 """Whatever is counted is called as one thing is called, if it is one."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.commands.prove import HELD, UNTESTED, Result, report_text

@@ -1,7 +1,5 @@
 """Layers of every shape are read and landed without an exception, and only the project is written."""
 
-from __future__ import annotations
-
 import os
 import socket
 import stat

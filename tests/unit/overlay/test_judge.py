@@ -1,7 +1,5 @@
 """What this host would run is set apart, whatever the agent calls it."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.model import Guarded

@@ -1,7 +1,5 @@
 """A landing is whole or nothing, whenever and however it is ended."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

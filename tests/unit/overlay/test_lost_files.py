@@ -1,7 +1,5 @@
 """What is found in a home that a box leaves, without a box: the rule, and that the look has an end."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

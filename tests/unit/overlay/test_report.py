@@ -1,7 +1,5 @@
 """What is said of the difference that a box has made, and what is not."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

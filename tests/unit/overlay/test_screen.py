@@ -1,7 +1,5 @@
 """A difference is right, shows what a terminal would obey, and believes only the user's own configuration."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import time

@@ -1,7 +1,5 @@
 """The one table and the one judgement: what is held, what is named, and what is nobody's business."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

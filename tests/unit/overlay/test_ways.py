@@ -1,7 +1,5 @@
 """By which ways of its own the host runs what lies in the project: found in files alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

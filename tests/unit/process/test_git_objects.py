@@ -1,7 +1,5 @@
 """What claudebox reads of commits by itself is right, and what is none is refused."""
 
-from __future__ import annotations
-
 import random
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A mask counts only if it lies on the very file that was found, wherever an agent has moved directories meanwhile."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

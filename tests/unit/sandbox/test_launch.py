@@ -1,7 +1,5 @@
 """In which order a launch does what its Plan lists."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

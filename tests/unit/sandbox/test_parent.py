@@ -1,7 +1,5 @@
 """The parent of a box obeys a signal, whenever that comes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """What carries connections, on this machine's own loopback."""
 
-from __future__ import annotations
-
 import select
 import socket
 import threading

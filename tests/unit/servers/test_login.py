@@ -1,7 +1,5 @@
 """The login of several projects and of the host, when all of them renew it: none is ever lost."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

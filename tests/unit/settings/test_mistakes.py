@@ -1,7 +1,5 @@
 """A word that is nearly ours stops the start. What claude knows passes, and so does what resembles nothing."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -34,12 +32,8 @@ def test_option_with_another_dash_is_refused(option: str) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        *(
-            ("--netwrok", "--network"),
-            ("--netwok", "--network"),
-            ("--networkk", "--network"),
-            ("--netork", "--network"),
-        ),
+        *(("--netwrok", "--network"), ("--netwok", "--network"), ("--networkk", "--network")),
+        *(("--netork", "--network"),),
         *(("--NETWORK", "--network"), ("--net", "--network"), ("--no-network", "--network"), ("--evn", "--env")),
         *(("--mount_ro", "--mount-ro"), ("--mount", "--mount-ro"), ("--auth-limits", "--auth-limit")),
         *(("--cpus", "--cpu"), ("--yess", "--yes"), ("\u2060--network", "--network"), ("\u3164--network", "--network")),

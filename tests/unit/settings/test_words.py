@@ -1,7 +1,5 @@
 """claudebox claims its own options and leaves every other word to claude, unchanged and in order."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

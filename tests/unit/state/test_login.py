@@ -1,7 +1,5 @@
 """Claude's login in a file: read whole or not at all, replaced at once, and locked as Claude does it."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

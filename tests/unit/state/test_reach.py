@@ -1,7 +1,5 @@
 """Where agents can write: every way to ask, about every kind of place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The list of tier `allowlist`: how it is read, and what it means for a name and a port."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,20 +63,8 @@ def test_row_is_read(text: str, meaning: tuple[str, tuple[int, ...]]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *(
-            "",
-            ".",
-            "*",
-            "**",
-            "*.",
-            "*.com",
-            "a.*.example",
-            "*x.example",
-            "x",
-            "localhost",
-            "x.localhost",
-            "-a.example",
-        ),
+        *("", ".", "*", "**", "*.", "*.com", "a.*.example", "*x.example", "x", "localhost", "x.localhost"),
+        *("-a.example",),
         *("a b.example", "a\0.example", "a\n.example", "example.org/", "https://example.org", "user@example.org"),
         *("пример.example", "ex\u0430mple.org", "a..example", ".example.org", "a.example..", f"{'a' * 64}.example"),
         *(
@@ -89,17 +75,8 @@ def test_row_is_read(text: str, meaning: tuple[str, tuple[int, ...]]) -> None:
             "example.org:",
             "a.example:1:2",
         ),
-        *(
-            "example.org:²",
-            "example.org:53",
-            "example.org:22,443",
-            "1.2.3",
-            "1.2.3.256",
-            "0x7f.1",
-            "1.2.3.4.5",
-            "[::1",
-            "::1%lo",
-        ),
+        *("example.org:²", "example.org:53", "example.org:22,443", "1.2.3", "1.2.3.256", "0x7f.1", "1.2.3.4.5", "[::1"),
+        *("::1%lo",),
         *("[1.2.3.4]:80", "[2001:db8::1]x", "@", "@nobody", "@NPM", "2130706433"),
     ],
 )

@@ -1,7 +1,5 @@
 """Who gets the credential that the broker keeps: what Claude on the host uses, or what the user asked for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -9,10 +7,7 @@ from typing import Any
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.broker.decide import find_upstream
-from claudebox.model import Broker, Finding, Origin, Plan
-from claudebox.settings import EnvWish
-from claudebox.settings.table import ENV
+from claudebox.model import Broker, Finding, Plan
 from hosts.machine import EVERYONE, TREES, Machine
 
 GATEWAY = "https://gateway.example"
@@ -75,31 +70,12 @@ def test_address_of_the_users_settings_is_where_the_key_belongs(tmp_path: Path) 
     assert url(made) == GATEWAY
 
 
-FOREIGN = json.dumps({"env": {BASE_URL: GATEWAY}})
+# Others are in tests/errors.
 REFUSED: dict[str, tuple[tuple[str, ...], dict[str, Any], str]] = {
-    "other-gateway": (
-        ("--env", f"{BASE_URL}={OTHER}"),
-        {"environ": KEY | {BASE_URL: GATEWAY}},
-        "belongs to the gateway",
-    ),
     "token-in-settings": (
         (),
         {"settings": {"env": {BASE_URL: GATEWAY, "ANTHROPIC_AUTH_TOKEN": "x"}}},
         "is in your Claude settings",
-    ),
-    "helper": ((), {"settings": {"apiKeyHelper": "x"}, "environ": {BASE_URL: GATEWAY}}, "is in your Claude settings"),
-    "foreign-settings": (
-        (),
-        {
-            "plant": f"~/shop/s.json: {FOREIGN}\n~/.claude/settings.json -> ../shop/s.json",
-            "environ": KEY,
-        },
-        "an agent can have written",
-    ),
-    "certificates": (
-        (),
-        {"plant": f"~/shop/ca.pem: {CERTIFICATE}", "environ": KEY | {"NODE_EXTRA_CA_CERTS": "/home/alice/shop/ca.pem"}},
-        "an agent can have written",
     ),
     "relative-certificates": (
         (),
@@ -117,13 +93,3 @@ def test_credential_that_would_go_to_somebody_else_starts_nothing(tmp_path: Path
         plan(tmp_path, *words, **how)
     assert caught.value.status == 125
     assert caught.value.hint
-
-
-@pytest.mark.req("AUTH-03", "EXT-01")
-def test_project_cannot_say_who_gets_the_credential(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, environ=KEY)
-    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    facts = machine.facts("--auth", "broker")
-    wish = EnvWish(BASE_URL, OTHER, Origin.of_file(".claudebox.toml", 1, is_project=True))
-    with pytest.raises(Problem, match="a project's file cannot say who gets the credential"):
-        find_upstream(facts.replace(settings=facts.settings.having(ENV, (wish,))), "ANTHROPIC_API_KEY")

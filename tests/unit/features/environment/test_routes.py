@@ -1,7 +1,5 @@
 """What leads requests somewhere, and what holds a credential: which of it enters, and beside what."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,8 @@ from claudebox.consent import agreement, find_news
 from claudebox.errors import Problem
 from claudebox.model import RO, Finding, Plan
 from hosts.machine import EVERYONE, TREES, Machine
+
+pytestmark = pytest.mark.req("SEC-01")
 
 GATEWAY = "https://gateway.example/v1"
 OTHER = "https://other.example"
@@ -89,14 +89,13 @@ def test_value_that_makes_the_c_library_read_a_file_stays_outside(desk: Desk, na
 # A key and the address that it belongs to.
 
 
-@pytest.mark.req("SAND-03", "SEC-01")
+@pytest.mark.req("SAND-03")
 def test_key_enters_with_the_gateway_that_it_belongs_to(desk: Desk) -> None:
     plan = desk.plan(**{BASE_URL: GATEWAY, API_KEY: KEY})
     assert entering(plan, BASE_URL, API_KEY) == {BASE_URL: GATEWAY, API_KEY: KEY}
     assert about(plan, BASE_URL) == [f"risk: Claude's requests go to gateway.example, and {API_KEY} with them"]
 
 
-@pytest.mark.req("SEC-01")
 def test_gateway_of_the_settings_counts_as_claude_counts_it(desk: Desk) -> None:
     """Claude puts the settings above the variables."""
     plan = desk.plan(settings={"env": {BASE_URL: GATEWAY}}, **{BASE_URL: OTHER, API_KEY: KEY})
@@ -109,7 +108,7 @@ STRAY = {
 }
 
 
-@pytest.mark.req("SEC-01", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("words", STRAY.values(), ids=STRAY)
 @pytest.mark.parametrize("place", ["variable", "settings"])
 def test_key_of_a_gateway_goes_to_nobody_else(desk: Desk, words: tuple[str, ...], place: str) -> None:
@@ -119,7 +118,7 @@ def test_key_of_a_gateway_goes_to_nobody_else(desk: Desk, words: tuple[str, ...]
     assert "belongs to the gateway" in about(plan, API_KEY)[0]
 
 
-@pytest.mark.req("SEC-01", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("words", STRAY.values(), ids=STRAY)
 @pytest.mark.parametrize("name", [API_KEY, AUTH_TOKEN, "ANTHROPIC_CUSTOM_HEADERS"])
 def test_asking_for_the_key_without_its_gateway_starts_nothing(desk: Desk, words: tuple[str, ...], name: str) -> None:
@@ -128,7 +127,6 @@ def test_asking_for_the_key_without_its_gateway_starts_nothing(desk: Desk, words
     assert caught.value.status == 125
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(
     ("name", "route"),
     [
@@ -143,7 +141,6 @@ def test_key_of_another_provider_has_a_gateway_too(desk: Desk, name: str, route:
     assert entering(plan, name, route) == {name: KEY, route: GATEWAY}
 
 
-@pytest.mark.req("SEC-01")
 def test_written_key_goes_where_it_was_written_to(desk: Desk) -> None:
     """It is not the host's."""
     words = ("--env", f"{BASE_URL}={OTHER}", "--env", f"{API_KEY}=another")
@@ -151,7 +148,6 @@ def test_written_key_goes_where_it_was_written_to(desk: Desk) -> None:
     assert entering(plan, BASE_URL, API_KEY) == {BASE_URL: OTHER, API_KEY: "another"}
 
 
-@pytest.mark.req("SEC-01")
 def test_login_does_not_go_to_a_gateway_by_itself(desk: Desk) -> None:
     plan = desk.plan(**{BASE_URL: GATEWAY})
     assert entering(plan, BASE_URL) == {}
@@ -171,7 +167,6 @@ GATEWAYS_OWN: dict[str, tuple[dict[str, str], Any]] = {
 }
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize("case", GATEWAYS_OWN)
 def test_gateway_stays_outside_if_what_it_is_used_with_does(desk: Desk, case: str) -> None:
     """Else Claude in the box would send it what it has instead: the login."""
@@ -183,7 +178,7 @@ def test_gateway_stays_outside_if_what_it_is_used_with_does(desk: Desk, case: st
     assert not any(value in finding.text for finding in plan.findings for value in (KEY, TOKEN, "another"))
 
 
-@pytest.mark.req("SEC-01", "EXT-01")
+@pytest.mark.req("EXT-01")
 @pytest.mark.parametrize("name", [AUTH_TOKEN, API_KEY])
 def test_project_that_drops_the_token_does_not_send_the_login_in_its_place(desk: Desk, name: str) -> None:
     """A project's file takes away without being asked."""
@@ -193,7 +188,7 @@ def test_project_that_drops_the_token_does_not_send_the_login_in_its_place(desk:
     assert entering(plan, BASE_URL, name) == {}
 
 
-@pytest.mark.req("SEC-01", "EXT-01")
+@pytest.mark.req("EXT-01")
 def test_other_credential_for_the_same_gateway_is_news(desk: Desk) -> None:
     words = ("--env", AUTH_TOKEN, "--env", BASE_URL)
     first = desk.plan(*words, **{BASE_URL: GATEWAY, AUTH_TOKEN: TOKEN})
@@ -201,19 +196,16 @@ def test_other_credential_for_the_same_gateway_is_news(desk: Desk) -> None:
     assert news.is_grave
 
 
-@pytest.mark.req("SEC-01")
 def test_key_of_the_shell_enters_where_there_is_no_gateway(desk: Desk) -> None:
     plan = desk.plan(settings={"env": {API_KEY: "another"}}, **{API_KEY: KEY})
     assert entering(plan, API_KEY) == {API_KEY: KEY}
 
 
-@pytest.mark.req("SEC-01")
 def test_token_that_was_asked_for_brings_its_gateway(desk: Desk) -> None:
     plan = desk.plan("--env", AUTH_TOKEN, **{BASE_URL: GATEWAY, AUTH_TOKEN: TOKEN})
     assert entering(plan, BASE_URL, AUTH_TOKEN) == {BASE_URL: GATEWAY, AUTH_TOKEN: TOKEN}
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize(
     "url",
     [
@@ -246,13 +238,11 @@ def test_gateway_that_is_not_in_the_list_of_names_is_named(desk: Desk) -> None:
     assert about(listed, "--network allowlist") == []
 
 
-@pytest.mark.req("SEC-01")
 def test_gateway_on_this_host_needs_no_tls(desk: Desk) -> None:
     plan = desk.plan(**{BASE_URL: "http://127.0.0.1:4000", API_KEY: KEY})
     assert entering(plan, BASE_URL, API_KEY) == {BASE_URL: "http://127.0.0.1:4000", API_KEY: KEY}
 
 
-@pytest.mark.req("SEC-01")
 def test_password_in_an_address_is_never_shown(desk: Desk) -> None:
     for name in (BASE_URL, "HTTPS_PROXY"):
         plan = desk.plan("--env", name, **{name: "https:me:hunter2@gateway.example"})
@@ -290,7 +280,7 @@ def test_proxy_without_a_password_enters(desk: Desk, value: str) -> None:
     assert entering(desk.plan(**environ), *environ) == environ
 
 
-@pytest.mark.req("SAND-03", "SEC-01")
+@pytest.mark.req("SAND-03")
 @pytest.mark.parametrize(
     "value",
     [
@@ -337,7 +327,6 @@ def test_proxy_that_the_box_reaches_by_a_port_enters(desk: Desk) -> None:
     assert entering(plan, "HTTPS_PROXY") == {"HTTPS_PROXY": "http://127.0.0.1:3128"}
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize("words", [(), ("--auth", "broker")], ids=["gateway", "broker"])
 def test_way_to_localhost_does_not_lead_through_the_proxy(desk: Desk, words: tuple[str, ...]) -> None:
     """Claude sends requests without TLS through HTTPS_PROXY, too, and the key with them."""
@@ -361,7 +350,7 @@ def test_certificates_of_a_company_are_shown_read_only_and_flagged(desk: Desk, n
     assert about(plan, name)[0].startswith("risk: programs in the box believe whoever")
 
 
-@pytest.mark.req("SAND-13", "SEC-01")
+@pytest.mark.req("SAND-13")
 @pytest.mark.parametrize(
     ("plant", "path", "says"),
     [
@@ -381,7 +370,7 @@ def test_certificates_that_cannot_be_trusted_stay_outside(desk: Desk, plant: str
     assert not any(mount.path == path for mount in plan.mounts)
 
 
-@pytest.mark.req("SAND-13", "SEC-01")
+@pytest.mark.req("SAND-13")
 def test_certificates_that_a_variable_chose_are_flagged_although_asked_for(desk: Desk) -> None:
     path = "/home/alice/shop/ca.pem"
     plan = desk.plan("--env", "NODE_EXTRA_CA_CERTS", plant=f"~/shop/ca.pem: {CERTIFICATE}", NODE_EXTRA_CA_CERTS=path)
@@ -393,7 +382,7 @@ def test_certificates_that_a_variable_chose_are_flagged_although_asked_for(desk:
     assert about(typed, "NODE_EXTRA_CA_CERTS") == []
 
 
-@pytest.mark.req("SAND-13", "SEC-01")
+@pytest.mark.req("SAND-13")
 def test_bundle_that_an_agent_can_write_is_not_believed(desk: Desk) -> None:
     plan = desk.plan(plant=f"~/shop/ca.pem: {CERTIFICATE}", SSL_CERT_FILE="/home/alice/shop/ca.pem")
     assert entering(plan, "SSL_CERT_FILE") == {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
@@ -424,7 +413,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.req("UX-02", "SEC-01")
+@pytest.mark.req("UX-02")
 @pytest.mark.parametrize("case", CHANGES)
 @pytest.mark.parametrize("auth", ["passthrough", "broker"])
 def test_change_of_who_gets_the_requests_is_news(desk: Desk, case: str, auth: str) -> None:
@@ -437,7 +426,6 @@ def test_change_of_who_gets_the_requests_is_news(desk: Desk, case: str, auth: st
     assert find_news(desk.plan(*words, **after), agreed).amount > 0
 
 
-@pytest.mark.req("SEC-01")
 @pytest.mark.parametrize("case", ["gateway", "new-gateway", "certificates", "bundle"])
 def test_changed_gateway_or_trust_is_flagged(desk: Desk, case: str) -> None:
     before, after = CHANGES[case]

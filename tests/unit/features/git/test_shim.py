@@ -1,7 +1,5 @@
 """What the `git` of a box knows: each place that is held, with the reason, and where files outlive the box."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 import claudebox.features.git
 from claudebox.features.git import DIRECTORY
 from claudebox.model import COVER, Mount
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import Machine, debian
 
 SCRIPT = "/usr/lib/python3/claudebox/features/git/shim.sh: #!/bin/sh\\nknown=@KNOWN@\\n"
 PROJECT = "/home/alice/shop"
@@ -19,8 +17,9 @@ SOURCE = Path(claudebox.features.git.__file__).parent
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Machine:
-    machine = Machine(tmp_path).plant(SCRIPT).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    return machine.plant("~/shop/.git/config: \\n\n~/shop/.git/HEAD: ref: refs/heads/main\\n\n~/shop/.envrc: \\n")
+    return debian(tmp_path, SCRIPT).plant(
+        "~/shop/.git/config: \\n\n~/shop/.git/HEAD: ref: refs/heads/main\\n\n~/shop/.envrc: \\n"
+    )
 
 
 def shim(machine: Machine, *words: str) -> Mount | None:

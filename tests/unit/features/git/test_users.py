@@ -1,7 +1,5 @@
 """Which settings of the user's own git come along, and which lists of ignored files."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.features.git.users import KEYS, NAMED, carry

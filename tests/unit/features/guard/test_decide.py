@@ -1,7 +1,5 @@
 """What is guarded, and by which mounts: decided from files alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The filter of tier `inet`: what it rejects, computed from its text, and asked from a real nft and a real kernel."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_interface, ip_network
@@ -17,6 +15,8 @@ from hosts.machine import HOME_NETWORK
 from patience import PATIENCE
 from running.needs import SYSTEM_PATH
 from running.versions import versions
+
+pytestmark = pytest.mark.req("NET-01")
 
 QUICK = settings(deadline=None, max_examples=200)
 WITH_NFT = settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
@@ -109,14 +109,12 @@ def is_allowed(address: Address) -> bool:
     return any(address in ip_network(network) for network in ALLOWED)
 
 
-@pytest.mark.req("NET-01")
 @QUICK
 @given(fours)
 def test_everything_special_of_ipv4_is_rejected(address: IPv4Address) -> None:
     assert HOME.rejects(address) or not is_special(address) or is_allowed(address)
 
 
-@pytest.mark.req("NET-01")
 @QUICK
 @given(sixes)
 @example(IPv6Address("2001:1::1"))  # whatever router is nearest
@@ -127,7 +125,6 @@ def test_everything_special_of_ipv6_is_rejected(address: IPv6Address) -> None:
     assert HOME.rejects(address) or not is_special(address) or is_allowed(address) or address in NAT64
 
 
-@pytest.mark.req("NET-01")
 @QUICK
 @given(fours, neighbourhoods)
 def test_nat64_leads_to_what_ipv4_leads_to(address: IPv4Address, near: Neighbourhood) -> None:
@@ -138,7 +135,6 @@ def test_nat64_leads_to_what_ipv4_leads_to(address: IPv4Address, near: Neighbour
     assert HOME.rejects(translated) == HOME.rejects(address)
 
 
-@pytest.mark.req("NET-01")
 @QUICK
 @given(fours)
 def test_no_other_form_of_an_ipv4_address_passes(address: IPv4Address) -> None:
@@ -149,7 +145,6 @@ def test_no_other_form_of_an_ipv4_address_passes(address: IPv4Address) -> None:
     assert HOME.rejects(IPv6Address(0x20010000 << 96 | number << 64 | 0xFFFFFFFF ^ number))  # Teredo
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.parametrize(
     "network",
     [
@@ -165,7 +160,6 @@ def test_both_ends_of_a_private_network_are_rejected(network: str) -> None:
     assert all(HOME.rejects(ends[place]) for place in (0, ends.num_addresses // 2, -1))
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.parametrize("text", PUBLIC)
 def test_internet_is_not_rejected(text: str) -> None:
     assert not HOME.rejects(ip_address(text))
@@ -178,7 +172,6 @@ def test_documentation_is_not_rejected_unless_it_is_near(network: str) -> None:
     assert not HOME.rejects(ends[-1])
 
 
-@pytest.mark.req("NET-01")
 @QUICK
 @given(neighbourhoods)
 @example(NEAR_BUT_PUBLIC)
@@ -190,7 +183,6 @@ def test_this_host_its_links_and_gateways_are_rejected(near: Neighbourhood) -> N
             assert filters.rejects(address), text
 
 
-@pytest.mark.req("NET-01")
 @QUICK
 @given(neighbourhoods, st.sampled_from(PUBLIC))
 def test_nothing_else_is_rejected(near: Neighbourhood, text: str) -> None:
@@ -204,14 +196,13 @@ def test_nothing_else_is_rejected(near: Neighbourhood, text: str) -> None:
 # What else the text says
 
 
-@pytest.mark.req("NET-01", "FAIL-01")
+@pytest.mark.req("FAIL-01")
 @given(neighbourhoods, some_ports)
 def test_what_no_rule_accepts_is_dropped(near: Neighbourhood, ports: tuple[int, ...]) -> None:
     for ruleset in (internet_only(near, find_resolvers(near), ports), nothing(ports)):
         assert ruleset.count("hook output priority 0; policy drop\n") == 1
 
 
-@pytest.mark.req("NET-01")
 def test_order_of_the_rules() -> None:
     """The box's own localhost and name servers first, then what is refused, then the way out."""
     resolvers = (Resolver("10.255.213.1", ""), Resolver("10.255.213.4", "192.168.1.1"))
@@ -248,7 +239,6 @@ def in_namespace(*command: str, input: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.nft
 @pytest.mark.parametrize("nft", versions("nft"))
 @WITH_NFT
@@ -272,7 +262,6 @@ done
 """
 
 
-@pytest.mark.req("NET-01")
 @pytest.mark.nft
 @pytest.mark.parametrize("nft", versions("nft"))
 def test_kernel_has_the_sets_as_they_are_written(nft: str) -> None:

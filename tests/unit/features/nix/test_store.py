@@ -1,7 +1,5 @@
 """When the daemon of Nix is given to the box: never if it could be used to get out, or if that is not known."""
 
-from __future__ import annotations
-
 import socket
 import struct
 import threading

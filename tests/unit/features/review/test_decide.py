@@ -1,7 +1,5 @@
 """Which directories become layers, and which stay read-only: decided on made-up machines."""
 
-from __future__ import annotations
-
 import errno
 import os
 from pathlib import Path

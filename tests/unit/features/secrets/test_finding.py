@@ -1,7 +1,5 @@
 """What becomes of the secrets of a project: what the user sees of it, agrees to, and can change."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

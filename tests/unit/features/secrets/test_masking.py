@@ -1,7 +1,5 @@
 """Masking by spans: no secret comes through, in whichever syntax; the rest stays; nobody can test a guess."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import subprocess

@@ -1,7 +1,5 @@
 """Credentials in what somebody mounts."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What names say, and that a walk finds each of them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,9 +1,5 @@
 """Which toolchains of a home are in the box, and what of them is not: a made-up home for each row."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from claudebox.features.toolchains import RULE
@@ -11,18 +7,13 @@ from claudebox.features.toolchains.finder import SHIMS, TOKENS, TOOLCHAINS, Tool
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import Machine
 
 pytestmark = pytest.mark.req("WORK-01", "SAND-10")
 
 SYSTEM = "/usr/local/bin:/usr/bin:/bin"
 HOME = "/home/alice"
 PROGRAM = "\\x7fELF"
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
 
 
 def with_path(machine: Machine, *entries: str) -> Machine:

@@ -1,7 +1,5 @@
 """Codes that programs need, and codes that attack; each attack with what it would do."""
 
-from __future__ import annotations
-
 USEFUL = (
     *(b"\x1b]0;a title\x07", b"\x1b]2;\xe2\x9c\xb3 Claude\x1b\\", b"\x1b]0;\x07", b"\x1bkbash\x1b\\"),
     *(b"\x1b]11;?\x07", b"\x1b]10;?\x1b\\", b"\x1b]4;1;?\x1b\\", b"\x1b]4;1;rgb:00/11/22;2;#fff\x07", b"\x1b]104\x07"),

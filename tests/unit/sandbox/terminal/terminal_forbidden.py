@@ -1,7 +1,5 @@
 """What no terminal may be told, said in another way than the filter says it."""
 
-from __future__ import annotations
-
 import re
 
 from unit.sandbox.terminal.terminal_model import DIALECTS, Action, Dialect, Terminal

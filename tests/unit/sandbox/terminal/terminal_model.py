@@ -5,8 +5,6 @@ filter: where strings end, what a line feed in the middle of a code does, which 
 readings that common terminals have.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What passes to the user's terminal and what does not, for every reading that terminals have of it."""
 
-from __future__ import annotations
-
 import random
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a program leaves switched on is switched off, and nothing else."""
 
-from __future__ import annotations
-
 import pytest
 
 from claudebox.sandbox.terminal.escape_codes import MODES, OutputFilter

@@ -1,7 +1,5 @@
 """What the relay makes of signals, and of what the leader says."""
 
-from __future__ import annotations
-
 import os
 import signal
 

@@ -1,7 +1,5 @@
 """The leader obeys, whatever has become of its sentinel."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Messages of DNS and TLS, made by hand."""
 
-from __future__ import annotations
-
 import struct
 
 A, TXT, AAAA, HTTPS, ANY = 1, 16, 28, 65, 255

@@ -1,7 +1,5 @@
 """The box's name server: it knows the list, answers at once, and passes nothing on."""
 
-from __future__ import annotations
-
 import struct
 
 import pytest

@@ -1,7 +1,5 @@
 """What a client says first: the server name in TLS, however it is cut, and a refusal in the words of each protocol."""
 
-from __future__ import annotations
-
 import ssl
 
 import pytest

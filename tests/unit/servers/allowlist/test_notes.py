@@ -3,8 +3,6 @@
 And what is asked on the desktop: once for each host, and a yes counts from then on.
 """
 
-from __future__ import annotations
-
 from mmap import mmap
 from pathlib import Path
 

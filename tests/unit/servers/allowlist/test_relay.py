@@ -1,7 +1,5 @@
 """What the process outside carries, told by the kernel's events alone."""
 
-from __future__ import annotations
-
 import select
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What an answer is counted as, however it arrives. A box must not be able to have one for nothing."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

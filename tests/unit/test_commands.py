@@ -1,0 +1,60 @@
+"""`--setup` and `--prove`: the strict box is that of the profile, and a silent probe proves nothing."""
+
+import json
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from claudebox.commands import prove
+from claudebox.commands.prove.canaries import Canaries
+from claudebox.commands.setup import PARTS, lines_for, problem_in
+from claudebox.settings.files import shipped_profiles
+
+
+def test_profile_and_trial_mean_the_same_box() -> None:
+    profile = tomllib.loads(shipped_profiles()["strict"].decode())
+    del profile["description"]
+    assert profile == {part.key: part.value for part in PARTS}
+
+
+def test_parts_that_work_are_written_one_by_one() -> None:
+    assert lines_for(list(PARTS)) == ['profiles = ["strict"]']
+    assert lines_for([PARTS[2]]) == ['review = "on"']
+
+
+def test_refusal_is_the_message_and_its_hint() -> None:
+    said = "claudebox 0.1.0\nerror: there is\n       none\n\nhint: look\n      or not\n"
+    found = [problem_in(text) for text in (said, "error: none\n", "bwrap: no\n", "")]
+    assert [(one.message, one.hint.partition("\n")[0]) for one in found] == [
+        ("there is none", "look"),
+        ("none", ""),
+        ("bwrap: no", ""),
+        ("it failed without a word", ""),
+    ]
+
+
+# What `--prove` believes of its probe, and where it writes it.
+
+
+def test_probe_that_is_silent_about_an_attack_is_no_proof() -> None:
+    canaries = Canaries()
+    canaries.add("files", "first", "read")
+    canaries.add("files", "second", "read")
+
+    def answering(*ids: str) -> dict[str, str]:
+        said = prove.MARK + json.dumps(dict.fromkeys(ids, ""))
+        return prove._found(subprocess.CompletedProcess([], 0, said, ""), canaries)
+
+    assert answering("0", "1") == {"0": "", "1": ""}
+    with pytest.raises(prove.Silent):
+        answering("0")
+
+
+def test_probe_is_not_written_where_a_symlink_leads(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "project").symlink_to("elsewhere")
+    with pytest.raises(OSError, match="project"):
+        prove._write(str(tmp_path / "project"), "probe.py", b"")
+    assert list((tmp_path / "elsewhere").iterdir()) == []
