@@ -16,9 +16,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from claudebox import __version__
+from claudebox.commands.help import EXIT_STATUSES, FILES
 from claudebox.features.allowlist.rules import GROUPS
 from claudebox.features.table import SETTINGS
-from claudebox.output.help import EXIT_STATUSES, FILES
 from claudebox.settings import PROJECT_FILE, types
 from claudebox.settings.files import DESCRIPTION, NAME
 from claudebox.settings.table import REVIEW, Setting

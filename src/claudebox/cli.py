@@ -79,6 +79,10 @@ def serve(request: Request) -> int:
         from claudebox.commands.demo import run_demo
 
         return run_demo(request)
+    if mode == "help":
+        from claudebox.commands.help import show_help
+
+        return show_help(request)
     from claudebox.commands import show
 
     showing = {
@@ -86,7 +90,6 @@ def serve(request: Request) -> int:
         "dry_run": show.show_dry_run,
         "explain": show.show_explanation,
         PROFILES: show.show_profiles,
-        "help": show.show_help,
     }
     return showing[mode](request)
 

@@ -134,13 +134,18 @@ def _parts(plan: Plan) -> Iterator[tuple[str, Any, tuple[str, ...]]]:
     # The arguments of claude do not matter: it can do everything that the box allows anyway.
     yield "program", plan.program, (f"runs {_word(plan.program.title)}",)
     for grant in plan.grants:
-        yield "grants", grant, tuple(" ".join(map(_word, line)) for line in grant.lines)
+        # Earlier versions noted a `*` in some of them as \x2a.
+        yield "grants", grant, (*map(_line, grant.lines), " ".join(map(_word, grant.lines[0])))
     for mount in plan.mounts:
         if _shows_host(mount, plan) and mount.consent != UNASKED:
             yield "mounts", mount, _mount_lines(mount)
     yield from (("variables", variable, _variable_lines(variable)) for variable in plan.environment)
     for finding in plan.findings:
         yield "findings", finding, (f"{finding.kind} {_word(finding.subject)}: {escape_line(finding.text)}",)
+
+
+def _line(words: tuple[str, ...]) -> str:
+    return " ".join(escape_line(word).replace(" ", "\\x20") for word in words)
 
 
 def _mount_lines(mount: Mount) -> tuple[str, ...]:

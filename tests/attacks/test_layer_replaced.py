@@ -1,10 +1,12 @@
 """Something takes a layer away, or puts another in its place, before bwrap binds the project: nothing starts."""
 
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from conftest import Box
+from patience import comes_true
 
 pytestmark = pytest.mark.req("LAND-01")
 
@@ -45,6 +47,26 @@ def test_box_does_not_start_without_its_layer(box: Box, deed: str, place: str, o
     assert done.returncode == 125, done.stderr
     assert "is not what it was when claudebox looked at it" in " ".join(done.stderr.split())
     assert not (box.project / f".{place}/started").exists()
+
+
+@pytest.mark.parametrize("leaves", ["nothing", "a file"])
+def test_layer_that_this_host_takes_away_is_missed(box: Box, leaves: str) -> None:
+    """Whoever removes a directory, as `git switch` does, takes away the layer that lies over it in the box."""
+    workflow = box.account.write(box.project / ".github/workflow", "on: push\n")
+    evil = "mkdir -p .github; echo on: evil > .github/workflow" if leaves == "a file" else "true"
+    script = f"touch ready; until [ -e go ]; do sleep 0.05; done; {evil}"
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(box.inside, "sh", "-c", script)
+        assert comes_true((box.project / "ready").exists)
+        workflow.unlink()
+        workflow.parent.rmdir()
+        box.account.write(box.project / ".github/workflow", "on: push\n")
+        box.account.write(box.project / "go")
+        done = running.result()
+    assert (workflow.read_text() == "on: evil\n") == (leaves == "a file"), "the attack is real"
+    assert "no layer was over it" in done.stderr
+    assert ("changed .github/workflow" in done.stderr) == (leaves == "a file")
+    assert "no layer was over it" in box.claudebox("--report").stdout
 
 
 def test_directory_in_a_layer_that_is_direct_is_itself(box: Box) -> None:

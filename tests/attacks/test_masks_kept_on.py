@@ -104,8 +104,7 @@ def test_fifo(box: Box, env: Path, name: str) -> None:
         os.mkfifo(box.project / "fifo")
         os.chown(box.project / "fifo", inside.account.uid, inside.account.gid)
         (box.project / "fifo").rename(box.project / name)
-        time.sleep(1)
-        assert inside.last(name) == "b''"
+        assert comes_true(lambda: inside.last(name) == "b''", SOON)
 
 
 def test_hidden_file_is_saved(box: Box, env: Path, account: Account) -> None:

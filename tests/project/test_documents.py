@@ -11,8 +11,8 @@ from tools.shared_files import manual_page
 
 import reference
 from claudebox import __version__
+from claudebox.commands.help import EXIT_STATUSES
 from claudebox.features.table import SETTINGS
-from claudebox.output.help import EXIT_STATUSES
 from conftest import CHECKOUT
 
 SOURCE = CHECKOUT / "src" / "claudebox"

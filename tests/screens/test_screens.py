@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from claudebox import cli, consent, start
+from claudebox.commands.help import whole_help
 from claudebox.consent import find_news
 from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.table import SETTINGS
 from claudebox.model import Finding, Plan
 from claudebox.output.audit import news_text
-from claudebox.output.help import whole_help
 from claudebox.text import WIDTH, Style, escape, width
 from golden import Golden, difference
 from hosts.machine import Machine
@@ -246,7 +246,7 @@ def test_help_is_exactly_this(golden: Golden, capfd: pytest.CaptureFixture[str],
 
 
 def test_whole_help_has_every_option() -> None:
-    rows = [line.split()[:2] for line in whole_help(SETTINGS).splitlines() if line.startswith("  -")]
+    rows = [line.split()[:2] for line in whole_help().splitlines() if line.startswith("  -")]
     shown = {word.rstrip(",") for row in rows for word in row if word.startswith("-")}
     assert shown == set(SETTINGS.by_option)
 

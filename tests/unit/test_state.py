@@ -111,4 +111,4 @@ def test_nobody_else_spells_the_directory() -> None:
         for text in texts(path)
         if ".claudebox/" in text or text.endswith(".claudebox")
     }
-    assert spelled == {"paths.py", "output/help.py"}  # help is read as it is written
+    assert spelled == {"paths.py", "commands/help.py"}  # help is read as it is written

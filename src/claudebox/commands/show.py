@@ -10,7 +10,6 @@ from claudebox.model import Plan
 from claudebox.output.as_json import audit_json, dry_run_json, dump
 from claudebox.output.audit import audit
 from claudebox.output.explanation import explanation_json, explanation_text
-from claudebox.output.help import short_help, whole_help
 from claudebox.output.shell import shell_command
 from claudebox.output.terminal import output_style, say, show
 from claudebox.plan import make_plan, sections_of
@@ -40,11 +39,6 @@ def show_dry_run(request: Request) -> int:
         less = feature.pasted(plan, less)
     pasted = plan if less == settings else make_plan(host, request, less)
     show(dry_run_json(pasted, sections) if request.json else shell_command(pasted, sections))
-    return 0
-
-
-def show_help(request: Request) -> int:
-    show(whole_help(SETTINGS) if request.said else short_help(SETTINGS))
     return 0
 
 

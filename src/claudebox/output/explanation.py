@@ -11,7 +11,7 @@ from claudebox.model import Origin, Plan
 from claudebox.output.as_json import dump
 from claudebox.record import Record
 from claudebox.settings import Settings
-from claudebox.settings.table import ALLOWLIST, FULL, INET, NO_NETWORK
+from claudebox.settings.table import FULL, REACHES
 from claudebox.text import BOLD, DIM, Style, escape, fill
 
 TYPE_CHECKING = False
@@ -19,14 +19,6 @@ if TYPE_CHECKING:
     from claudebox.host.network import Address
 
 INDENT = 16
-
-# What somebody gets who chooses a network.
-TIERS = {
-    FULL: "reaches everything that this host reaches, its own localhost too",
-    INET: "reaches the internet, and nothing near",
-    ALLOWLIST: "reaches only what --allow lists",
-    NO_NETWORK: "reaches nothing",
-}
 
 
 class Endpoint(Record):
@@ -123,7 +115,7 @@ def because_of_tier(plan: Plan) -> Because:
 def other_tiers(plan: Plan, *tiers: str) -> list[Change]:
     has_ports = plan.network.published or plan.network.host_ports
     but = {FULL: "; not with --publish or --host-port"} if has_ports else {}
-    return [Change(TIERS[tier] + but.get(tier, ""), ("--network", tier)) for tier in tiers]
+    return [Change(REACHES[tier] + but.get(tier, ""), ("--network", tier)) for tier in tiers]
 
 
 def undo(origin: Origin, said: str = "", effect: str = "") -> list[Change]:

@@ -36,6 +36,8 @@ NESTED = "a repository: git obeys it"
 BROKEN, RESTORE = "the repository is broken: no HEAD or no objects", "copy it from a backup, or clone it anew"
 UNWATCHED, WATCH = "git status hides changes of these", "git update-index --no-skip-worktree --no-assume-unchanged"
 UNREADABLE, JOIN = "what git status hides could not be read", "git update-index --no-split-index"
+REPLACED = "its content is not what its name says: git would take it as it is"
+UNCHECKED, CHECK = "too many new objects to check what they are", "git fsck names those that are not what they say"
 TOO_LARGE = b"too large "  # stands for an index that was not read, with its status
 REPLACE, REPLACING = "refs/replace/", "git shows another commit here than the one it pushes"
 COARSEST_CLOCK = 2_000_000_000  # nanoseconds: some file systems count in pairs of seconds
@@ -197,7 +199,12 @@ class Comparison:
     def leftovers(self) -> list[Leftover]:
         """All of it by risk: what the project's git obeys, then what lies in its root, other repositories, the rest."""
         found: dict[str, Leftover] = {}
-        for one in (*self._of_repositories(), *self._strange(), *self._unseen()):
+        for one in (
+            *self._strange(),
+            *self._replaced(),
+            *self._of_repositories(),
+            *self._unseen(),
+        ):  # what is taken away comes first
             found.setdefault(one.path, one)
         for place in self.places:
             is_judged = place.group == UNSEEN or place.reason in (places.NOT_GITS, DETOUR)
@@ -261,6 +268,17 @@ class Comparison:
                 if old is None or new is None or not _is_same(old, new):
                     one = Leftover(NEW if old is None else CHANGED, path, reason, _target(new), old=old, new=new)
                     yield one.replace(is_gits=True, is_strange=reason == DETOUR or git_dir in known)
+
+    def _replaced(self) -> Iterator[Leftover]:
+        """Objects whose content the box has replaced: their names have the hash of it, but git does not check that."""
+        from claudebox.process.git_objects import find_replaced
+
+        directories = {f"{common_dir(one)}/objects": None for one in git_directories(self.places)}
+        found, is_whole = find_replaced(directories, self.before.since)
+        for path in found:
+            yield Leftover(CHANGED, path, REPLACED, is_gits=True, is_strange=True)
+        if not is_whole:
+            yield Leftover(NEW, next(iter(directories)), UNCHECKED, is_gits=True, mend=CHECK)
 
     def _is_others(self, entry: walk.Entry, git_dir: str) -> bool:
         """Whether what lies in a repository that is new is older than the box, or need not be git's.

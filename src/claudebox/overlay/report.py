@@ -24,16 +24,21 @@ from claudebox.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from claudebox.model import Deed
     from claudebox.overlay.history import Carried
     from claudebox.overlay.screen import Row, View
 
     Ask = Callable[[str], str]
+    Layers = tuple[tuple[str, int], ...]  # directories of the host with layers over them, and a descriptor of each
 
 MOST_LOOKS = 20  # for directories in each other that were locked
 KEEP, SHOW, QUARANTINE = "keep", "show", "quarantine"
+LAYER_GONE = (
+    "claudebox: {} was removed or replaced while the box ran,\n"
+    "  so no layer was over it any more: what is in it now may be the box's\n"
+)
 INTERRUPTED = "claudebox: interrupted: the next start looks at what the box has left"
 
 
@@ -46,12 +51,13 @@ def watch_project(launch: Launch) -> Deed:
     if kept.can_change_claudebox(plan):
         _import_everything()
     picture = kept.keep_picture(plan, kept.oldest(before, others))
+    layers = _hold_layers(plan)
 
     def deed(may_ask: bool) -> None:
         # A box that has ended meanwhile may have undone what it did, and left it to this one to do it again. One that
         # still runs looks itself.
         ended = {path: one for path, one in others.items() if not os.path.lexists(path)}
-        if report(plan, kept.oldest(before, ended), ask if may_ask else None):
+        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers):
             kept.remove(picture)
 
     return deed
@@ -66,18 +72,20 @@ def _import_everything() -> None:
     del difflib, history, git_objects, screen
 
 
-def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -> bool:
+def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "", layers: Layers = ()) -> bool:
     """Take away what git did not write, say what has changed, and ask what to do with it, if somebody can be asked.
 
     Returns whether all of it was looked at and kept. The exit status does not depend on it: that is the program's.
     """
     has_looked = False
     try:
-        leftovers = find_leftovers(plan, before)
+        there = {path for path, layer in layers if _is_there(path, layer)}
+        leftovers = find_leftovers(plan, before, there)
         strange = [one for one in leftovers if one.is_strange]
         told = _take_away(plan, strange) if strange else ""
+        told += "".join(LAYER_GONE.format(escape(path)) for path, _ in layers if path not in there)
         carried = _find_carried(plan, before)
-        if not leftovers and not carried:
+        if not leftovers and not carried and not told:
             return True
         from claudebox.overlay import history, screen
 
@@ -103,7 +111,26 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "") -
     return has_looked
 
 
-def find_leftovers(plan: Plan, before: Picture) -> list[Leftover]:
+def _hold_layers(plan: Plan) -> Layers:
+    """Name the host's directory below each layer by a descriptor, so that no other can get its inode."""
+    held: list[tuple[str, int]] = []
+    for one in plan.review.covered if plan.review is not None else ():
+        try:
+            held.append((one.path, os.open(one.path, files.NAME_ONLY)))
+        except OSError:
+            held.append((one.path, -1))
+    return tuple(held)
+
+
+def _is_there(path: str, layer: int) -> bool:
+    """Whether a directory is the one over which the layer was mounted. The kernel takes the layer of others away."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(layer))
+    except OSError:
+        return False
+
+
+def find_leftovers(plan: Plan, before: Picture, layers: Container[str]) -> list[Leftover]:
     # If claudebox was killed, that box may have had more than this one: `--mount-rw`.
     guard = plan.guard.replace(roots=tuple(dict.fromkeys((*plan.guard.roots, *before.roots))))
     for _ in range(MOST_LOOKS):
@@ -113,15 +140,19 @@ def find_leftovers(plan: Plan, before: Picture) -> list[Leftover]:
         if not locked or not make_listable(locked):
             break
     masked = {mount.covers for mount in plan.mounts if mount.kind == MASK}  # the box cannot change these
-    return [one for one in comparison.leftovers() if one.path not in masked and not _has_landed(plan, one)]
+    return [one for one in comparison.leftovers() if one.path not in masked and not _has_landed(plan, one, layers)]
 
 
-def _has_landed(plan: Plan, leftover: Leftover) -> bool:
-    """Whether it is in a layer: then the box has not changed it itself. Somebody here has, or it has just landed."""
+def _has_landed(plan: Plan, leftover: Leftover, layers: Container[str]) -> bool:
+    """Whether it is in a layer that was there to the end: then the box has not changed it itself.
+
+    Somebody here has, or it has just landed.
+    """
     old, new = leftover.old, leftover.new
     if old is not None and new is not None and old.names > 1 and old.identity[:2] == new.identity[:2]:
         return False  # the box may have another name for it, in no layer; what lands is a new file
-    return plan.review is not None and plan.review.over(leftover.path) >= 0
+    number = plan.review.over(leftover.path) if plan.review is not None else -1
+    return plan.review is not None and number >= 0 and plan.review.covered[number].path in layers
 
 
 def _find_carried(plan: Plan, before: Picture) -> Carried | None:

@@ -168,6 +168,13 @@ AUTH = Setting(
     is_daily=True,
 )
 FULL, INET, ALLOWLIST, NO_NETWORK = TIERS = ("full", "inet", "allowlist", "none")
+# What somebody gets who chooses a tier.
+REACHES = {
+    FULL: "reaches everything that this host reaches, its own localhost too",
+    INET: "reaches the internet, and nothing near",
+    ALLOWLIST: "reaches only what --allow lists",
+    NO_NETWORK: "reaches nothing",
+}
 NETWORK = Setting(
     *("network", REACH),
     "the network: full (default), inet, allowlist or none; inet is the internet, allowlist what --allow lists",

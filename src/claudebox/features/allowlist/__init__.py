@@ -53,9 +53,13 @@ class AllowlistFeature(Feature):
         return rules.complete(facts, plan)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import Section
+
+        if plan.network.tier != CHOSEN:
+            return (Section(key="network", value={"allowed": []}),)
         from claudebox.features.allowlist import rules
 
-        return rules.show(plan)
+        return (rules.section(plan),)
 
     def explain(self, question: Question) -> list[Answer]:
         from claudebox.features.allowlist import diagnosis

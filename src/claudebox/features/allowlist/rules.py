@@ -305,27 +305,22 @@ the task needs a host, name it and ask the user for `--allow HOST` or `--allow H
 """
 
 
-def show(plan: Plan) -> tuple[Section, ...]:
+def section(plan: Plan) -> Section:
+    from claudebox.features.allowlist.act import ruleset
     from claudebox.output.section import NETWORK, Row, Section, by_label, fields
 
     allowlist = plan.get(Allowlist)
-    if allowlist is None:
-        return (Section(key="network", value={"allowed": []}),)
-    from claudebox.features.allowlist.act import ruleset
-
-    allowed = allowlist.allowed
+    allowed = allowlist.allowed if allowlist is not None else ()
     by_ports = by_label((", ".join(map(str, row.ports)), (f"`{row.host}`",)) for row in allowed)
     lines = [f"- {', '.join(hosts)}: {f'port {ports}' if ports else 'every port'}" for ports, hosts in by_ports]
     rules = "\n".join(f"  {line}" for line in ruleset("PORT").expandtabs(4).splitlines())
     listed = "\n".join(f"  {as_text(row)}" for row in allowed) or "  (nothing)"
-    return (
-        Section(
-            title=NETWORK,
-            lines=by_label((grant.label, grant.words) for grant in map(_grant, allowed)),
-            rows=(Row("hosts", tuple(map(host_text, allowed))),),
-            key="network",
-            value={"allowed": [fields(row, "host", "ports", "group", "reason", "rule") for row in allowed]},
-            told=((NETWORK, TOLD.format("\n".join(lines or ["- none"]) + "\n")),),
-            comment=NOT_PASTED.format(rules, listed),
-        ),
+    return Section(
+        title=NETWORK,
+        lines=by_label((grant.label, grant.words) for grant in map(_grant, allowed)),
+        rows=(Row("hosts", tuple(map(host_text, allowed))),),
+        key="network",
+        value={"allowed": [fields(row, "host", "ports", "group", "reason", "rule") for row in allowed]},
+        told=((NETWORK, TOLD.format("\n".join(lines or ["- none"]) + "\n")),),
+        comment=NOT_PASTED.format(rules, listed),
     )

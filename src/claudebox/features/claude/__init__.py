@@ -50,9 +50,9 @@ class Claude(Feature):
         return (Section(adds=tuple((row, words) for kind, row, words in adds if kind in kinds)),)
 
     def after(self, launch: Launch) -> Deed:
-        from claudebox.features.claude import act
+        from claudebox.features.claude import conversations
 
-        return act.after(launch)
+        return conversations.after(launch)
 
 
 class ProjectSettings(Feature):

@@ -215,8 +215,13 @@ stop_if_config() {
 check_config_of() {
     case $command in
         'sparse-checkout list' | 'sparse-checkout check-rules') return ;;
-        'remote add' | 'remote re'* | 'remote rm' | 'remote set-url' | 'remote set-branches' | sparse-checkout*) ;;
-        'submodule add' | 'submodule deinit' | 'submodule sync' | 'submodule set-'* | 'submodule absorbgitdirs') ;;
+        'remote add' | 'remote re'* | 'remote rm' | 'remote set-url' | 'remote set-branches' | sparse-checkout* | \
+            'submodule add' | 'submodule deinit' | 'submodule sync' | 'submodule set-'* | 'submodule absorbgitdirs')
+            IFS=' '
+            stop_if_config "Ask the user to run it outside of the box: git $command $*"
+            IFS=$nl
+            return
+            ;;
         checkout | switch | 'worktree add') has -t --track || return 0 ;;
         push | pull) has -u --set-upstream || return 0 ;;
         branch) has -u --set-upstream-to --unset-upstream --edit-description -t --track || return 0 ;;
@@ -567,7 +572,7 @@ check_command() {
             ;;
         removal) ! has -n --dry-run --cached || return 0 ;;
     esac
-    check_config_of
+    check_config_of "$@"
     [ $check = nothing ] || "check_$check" "$@"
     stop_if_found
 }

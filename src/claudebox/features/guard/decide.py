@@ -84,7 +84,7 @@ DETOURS = {
     OTHER: ("neither a file nor a directory, and git on this host would write to it", "rm"),
     UNREAD: ("a directory of git that cannot be listed", "chmod -R u+rwX"),
     BEYOND: ("more in a directory of git than can be looked at", "ls -A"),
-    FORGED: ("an index with names that git never makes: git restore would write where they lead", "rm"),
+    FORGED: ("an index as git never writes it (or split): git would restore and commit what it says", "rm"),
 }
 MOST_NAMED = 3
 

@@ -96,6 +96,7 @@ class Hand:
         self.waiting: dict[str, None] = {}  # files to ask about
         self.asked: list[str] = []  # those about which it has, in this order
         self.patience: dict[str, float] = {}  # until when new files wait for an answer, in this order
+        self.places: dict[str, list[str]] = {}  # by directory of the host, where the box shows it
         self.ours: dict[tuple[int, int], int] = {}  # device and inode of decoys, and their numbers
         self.bare: set[str] = set()  # files that the box could read, and that the user has to know of
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
@@ -247,18 +248,27 @@ class Hand:
         here = open_beneath(self.host, path, files.NAME_ONLY)
         if here < 0:
             return  # removed meanwhile, or a symlink
-        if not stat.S_ISDIR(os.fstat(here).st_mode):
-            if number is not None:
-                self.cover(path, number)
-            else:
-                watch = self.add_watch(here, WRITTEN)
-                self.files |= {watch: path} if watch >= 0 else {}
-                self.patience.setdefault(path, time.monotonic() + GRACE)
+        status = os.fstat(here)
+        if number is not None:
+            self.cover(path, number)
             if number != SHARED:
                 self.waiting[path] = None
             elif path in self.bare:
                 self.tell(path, "saved")
+        elif not stat.S_ISDIR(status.st_mode):
+            watch = self.add_watch(here, WRITTEN)
+            self.files |= {watch: path} if watch >= 0 else {}
+            if stat.S_ISREG(status.st_mode) and not os.fstat(here).st_size:
+                self.note_shown(path, status)  # until something is written
+            else:
+                self.patience.setdefault(path, time.monotonic() + GRACE)
+                self.waiting[path] = None
         os.close(here)
+
+    def note_shown(self, path: str, status: os.stat_result) -> None:
+        """Note that the box has a file as it is, and since when: it may have that open later."""
+        if len(self.shown) < MOST_SHOWN and self.shown.get(path, (0, 0.0))[0] != status.st_ino:
+            self.shown[path] = status.st_ino, time.monotonic()
 
     def lose_patience(self) -> None:
         """Cover new files about which the head has said nothing in time."""
@@ -290,18 +300,16 @@ class Hand:
             self.patience.pop(path, None)
             self.numbers.pop(path, None)
             self.uncover(path)
-            status = files.lstat(None, path)
-            if (
-                status is not None
-                and len(self.shown) < MOST_SHOWN
-                and self.shown.get(path, (0, 0.0))[0] != status.st_ino
-            ):
-                self.shown[path] = status.st_ino, time.monotonic()
+            if status := files.lstat(None, path):
+                self.note_shown(path, status)
             self.bare.discard(path)
 
     def places_of(self, path: str) -> Iterator[int]:
         """Descriptors of the directory of a file, wherever the box shows it."""
-        for place in dict.fromkeys(find_appearances(os.path.dirname(path), self.keeping.mounts)):
+        above = os.path.dirname(path)
+        if above not in self.places:
+            self.places[above] = [*dict.fromkeys(find_appearances(above, self.keeping.mounts))]
+        for place in self.places[above]:
             directory = open_beneath(self.box, place, os.O_PATH | os.O_DIRECTORY)
             if directory >= 0:
                 yield directory

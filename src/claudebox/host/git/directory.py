@@ -6,9 +6,10 @@ obey files that they find beside git's own (`lazygit.yml`), or git does (`common
 what git writes is the rule:
 
 - No symlink, FIFO or device is allowed. Exceptions are files that git only reads, which people link to files of their
-  own; a HEAD that names a branch; and symlinks to the same part of another directory of git in the same project, as
+  own; a HEAD that names a branch; and symlinks to the same directory in another repository of the same project, as
   `git-new-workdir`, git-annex and the `repo` tool make them. Those are searched like a part of this one.
-- An index has no names that git never makes. It is read if it has changed since somebody looked.
+- An index is as git writes it: no other names, no trees but those of its entries. It is read if it has changed since
+  somebody looked.
 - Where git or other programs look for names they know (at the top, in `info`, `objects/info`, `branches`, `remotes`),
   only git's own names are allowed. The guard looks at hooks and configurations.
 """
@@ -19,7 +20,8 @@ import os
 import posixpath
 import stat
 
-from claudebox.host.git.index import LARGEST_INDEX_BYTES, is_forged
+from claudebox.host.git import parse_config
+from claudebox.host.git.index import HASHES, LARGEST_INDEX_BYTES, is_forged
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, LINK, OTHER, UNREAD, Entry
 from claudebox.paths import is_inside, normalize
@@ -131,13 +133,18 @@ class _Search:
                 self.enter(path, name)
             elif not entry.is_file(follow_symlinks=False) and not _is_socket(entry):
                 self.found.append(Entry(path, OTHER))
-            elif not part and entry.name.startswith(INDEXES) and self._is_forged(path):
+            elif not part and entry.name.startswith(INDEXES) and self._is_forged(directory, entry.name):
                 self.found.append(Entry(path, FORGED))
 
-    def _is_forged(self, path: str) -> bool:
+    def _is_forged(self, git_dir: str, name: str) -> bool:
+        path = f"{git_dir}/{name}"
         status = self.tree.lstat(path)
-        is_young = status is not None and status.st_ctime_ns >= self.since
-        return is_young and is_forged(self.tree.read_plain(path, LARGEST_INDEX_BYTES) or b"")
+        if status is None or status.st_ctime_ns < self.since or not status.st_size or name.endswith(".lock"):
+            return False  # nobody reads a lock
+        config = dict(parse_config(self.tree.text(f"{common_dir(git_dir)}/config") or ""))
+        hash_size = HASHES[config.get("extensions.objectformat") == "sha256"]
+        index = self.tree.read_plain(path, LARGEST_INDEX_BYTES)
+        return index is not None and is_forged(index, hash_size)
 
     def _is_gits(self, path: str, part: str) -> bool:
         if path in self.seen or path in self.git_dirs:
@@ -163,8 +170,9 @@ class _Search:
 
     def _follow(self, path: str, name: str) -> None:
         real = self.tree.resolve(path)
-        if real is not None and real.endswith(f"/{name}") and self._is_inside(real):
-            self.enter(real, name) if self.tree.is_plain_directory(real) else None
+        is_same = real is not None and real.endswith(f"/{name}") and self._is_inside(real)
+        if real is not None and is_same and self.tree.is_plain_directory(real):
+            self.enter(real, name)
         elif name not in ONLY_READ and not (name == HEAD and _names_branch(self.tree.link_target(path))):
             self.found.append(Entry(path, LINK))
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Iterable
 
+    _Entry = tuple[str, int, int, int]  # name, flags, where it begins, and how much of the name is the last one's
+
 LARGEST_INDEX_BYTES, MOST_SEARCHED, WORD = 1 << 26, 1 << 31, 1 << 32
 NAME_LENGTH = 0xFFF  # these bits of an entry's flags
 BLOB, FLAGS = 20, 2
@@ -173,7 +175,7 @@ def _paths(index: bytes) -> list[str]:
     amount = int.from_bytes(index[8:12], "big")
     if not index.startswith(b"DIRC\0\0\0\2"):
         is_known = index.startswith((b"DIRC\0\0\0\3", b"DIRC\0\0\0\4"))
-        return [name for name, _ in _entries(index, BLOB)] if is_known else []
+        return [entry[0] for entry in _entries(index, BLOB)[0]] if is_known else []
     names: list[bytes] = []
     if amount > MANY:
         import re  # which takes as long as to read some thousand entries one by one
@@ -276,10 +278,11 @@ def _missing(
     return [entry for entry, path in paths if path not in tracked[(at := bisect_left(tracked, path)) : at + 1]]
 
 
-HASH = 40  # where it is in an entry
+HASH, DIRECTORY = 40, 0o40000  # where it is in an entry; the mode of a directory
 HASHES = (20, 32)  # the bytes of a hash: SHA-1 or SHA-256, as the repository has it
 LONGER = 0x4000  # a flag: two more bytes come before the name
-ASSUME_UNCHANGED, SKIP_WORKTREE = 0x8000, 0x4000  # the first in these flags, the second in those two bytes
+ASSUME_UNCHANGED, STAGE = 0x8000, 0x3000
+SKIP_WORKTREE, INTENT = 0x4000 << 16, 0x2000 << 16  # in those two bytes
 NAMES_ARE_CUT = 4  # the version of an index in which a name has only what differs from the name before
 SHARED = "sharedindex."  # the prefix of the larger part of an index that was split in two
 
@@ -289,40 +292,127 @@ def find_hidden(index: bytes) -> set[str] | None:
     if not index.startswith(b"DIRC") or len(index) < HASH:
         return None if index else set()
     for size in HASHES:
-        entries = _entries(index, size)
+        entries, _ = _entries(index, size)
         if len(entries) == int.from_bytes(index[8:12], "big"):
-            return {name for name, is_hidden in entries if is_hidden}
+            return {name for name, flags, *_ in entries if flags & (ASSUME_UNCHANGED | SKIP_WORKTREE)}
     return None
 
 
 ODD = ("/../", "/./", "//", "/.git/", "/git~1/")  # parts that git never makes, and would write through
+VERSIONS = (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3", b"DIRC\0\0\0\4")
+TREES, BLOCKS, END, LINKED = b"TREE", b"IEOT", b"EOIE", b"link"
+EXTENSIONS = frozenset(
+    (TREES, BLOCKS, END, LINKED, b"REUC", b"UNTR", b"FSMN", b"sdir", b"NAME")
+)  # the last is libgit2's
 
 
-def is_forged(index: bytes) -> bool:
-    """Whether an index has a name that git never makes. Whoever lets git restore files writes where it leads."""
-    if not index.startswith(b"DIRC"):
+def is_forged(index: bytes, hash_size: int) -> bool:
+    """Whether git would not have written this index so: it restores files, and commits, by what it reads there.
+
+    Git reads more than it writes. So all of it has to be as git writes it, up to the hash at the end.
+    """
+    entries, position = _entries(index, hash_size)
+    is_whole = index.startswith(VERSIONS) and len(entries) == int.from_bytes(index[8:12], "big")
+    end, last, extensions = position, len(index) - hash_size, dict[bytes, bytes]()
+    while position + 8 <= last and (kind := index[position : position + 4]) not in extensions:
+        start, position = position + 8, position + 8 + int.from_bytes(index[position + 4 : position + 8], "big")
+        extensions[kind] = index[start:position]
+    # A directory that a sparse index stands for ends with a slash. In a split one, some names are in the other part.
+    is_split = LINKED in extensions
+    names = "".join(f"/{name.removesuffix('/')}/\0" for name, *_ in entries if name or not is_split).lower()
+    is_known = is_whole and position == last and EXTENSIONS.issuperset(extensions)
+    if not is_known or any(part in names for part in ODD):
+        return True
+    if END in extensions and int.from_bytes(extensions[END][:4], "big") != end:
+        return True
+    if BLOCKS in extensions and not _are_blocks(extensions[BLOCKS], entries):
+        return True
+    if TREES not in extensions:
         return False
-    entries = max((_entries(index, size) for size in HASHES), key=len)  # with another size of hashes, it ends soon
-    # A directory that a sparse index stands for ends with a slash.
-    names = "/\0/".join(name.removesuffix("/") for name, _ in entries).lower()
-    return bool(entries) and any(part in f"/{names}/" for part in ODD)
+    # What a split index stands for would have to be put together first.
+    return is_split or not _are_trees(extensions[TREES], _trees(index, entries, hash_size), hash_size)
 
 
-def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
-    """Each name in an index, and whether git was told not to look if that file has changed.
+def _are_blocks(data: bytes, entries: list[_Entry]) -> bool:
+    """Whether blocks of entries, which git reads at the same time, begin where these entries do."""
+    words = [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)]
+    number = 0
+    for start, amount in zip(words[1::2], words[2::2], strict=False):
+        if [entry[2:] for entry in entries[number : number + 1]] != [(start, 0)]:
+            return False
+        number += amount
+    return words[:1] == [1] and len(data) % 8 == 4 and number == len(entries)
 
-    It ends at what is wrong: with another size of hashes, that is the first entry. What a name has from the one before
-    takes room, too: a few megabytes could spell names beyond all memory.
+
+def _trees(index: bytes, entries: list[_Entry], hash_size: int) -> dict[str, tuple[int, bytes]]:
+    """For each directory, the number of its entries and the hash of the object that git makes of them."""
+    from hashlib import sha1, sha256
+
+    inside: dict[str, dict[str, tuple[int, bytes]]] = {"": {}}
+    found: dict[str, tuple[int, bytes]] = {}
+    for name, flags, start, _ in entries:
+        blob = index[start + HASH : start + HASH + hash_size]
+        path, entry = name.removesuffix("/"), (int.from_bytes(index[start + 24 : start + 28], "big"), blob)
+        if entry[0] == DIRECTORY:
+            found[path] = 1, blob
+        if flags & (STAGE | INTENT) or (path != name) != (entry[0] == DIRECTORY):
+            entry = 0, b""  # git makes no tree with it
+        is_known = False
+        while path and not is_known:
+            above, _, last = path.rpartition("/")
+            is_known = above in inside
+            here = inside.setdefault(above, {})
+            here[last] = (0, b"") if last in here else entry
+            path, entry = above, (DIRECTORY, b"")
+    for directory in sorted(inside, key=len, reverse=True):  # what is in it comes first
+        rows, amount = [], 0
+        for name, (mode, blob) in inside[directory].items():
+            below, inner = found.get(f"{directory}/{name}" if directory else name, (1, blob))
+            rows.append(b"%o %s\0%s" % (mode, name.encode(errors="surrogateescape"), inner))
+            amount += below
+        digest = (sha1 if hash_size == BLOB else sha256)(b"".join((b"tree %d\0" % sum(map(len, rows)), *rows)))
+        found[directory] = amount, digest.digest()
+    return found
+
+
+def _are_trees(data: bytes, trees: dict[str, tuple[int, bytes]], hash_size: int) -> bool:
+    """Whether what git would take for the trees of a commit, without making them, are those of the entries."""
+    position, above = 0, [("", 1)]  # directories that are not at their end, and how many more are in them
+    try:
+        while above:
+            path, more = above.pop()
+            if more:
+                above.append((path, more - 1))
+                end = data.index(b"\0", position)
+                path += data[position:end].decode(errors="surrogateescape")
+                position = data.index(b"\n", end) + 1
+                amount, inner = data[end + 1 : position - 1].split(b" ")
+                above.append((f"{path}/" if path else "", int(inner) if inner.isdigit() else -1))
+                if amount != b"-1":
+                    known, tree = trees.get(path, (-1, b""))
+                    if (amount, data[position : position + hash_size]) != (b"%d" % known, tree):
+                        return False
+                    position += hash_size
+    except ValueError:
+        return False
+    return position == len(data)
+
+
+def _entries(index: bytes, hash_size: int) -> tuple[list[_Entry], int]:
+    """The entries of an index, and where they end.
+
+    That is at what is wrong: with another size of hashes, the first entry. What a name has from the one before takes
+    room, too: a few megabytes could spell names beyond all memory.
     """
     version, amount = int.from_bytes(index[4:8], "big"), int.from_bytes(index[8:12], "big")
-    found: list[tuple[str, bool]] = []
+    found: list[_Entry] = []
     position, name, head, room = 12, b"", HASH + hash_size, LARGEST_INDEX_BYTES
     for _ in range(amount):
         start, flags = position, int.from_bytes(index[position + head : position + head + FLAGS], "big")
         position += head + FLAGS
-        is_hidden = bool(flags & ASSUME_UNCHANGED)
-        if version >= 3 and flags & LONGER:
-            is_hidden |= bool(int.from_bytes(index[position : position + 2], "big") & SKIP_WORKTREE)
+        length = flags & NAME_LENGTH
+        if flags & LONGER:
+            flags |= int.from_bytes(index[position : position + 2], "big") << 16
             position += 2
         shared = 0  # characters of the name before
         if version == NAMES_ARE_CUT:
@@ -331,14 +421,14 @@ def _entries(index: bytes, hash_size: int) -> list[tuple[str, bool]]:
             room -= max(shared, 0)
         end = index.find(b"\0", position)
         if end < 0 or shared < 0 or room < 0:
-            break  # not an index that git would read, or one that is too large
-        name = name[:shared] + index[position:end]
-        if flags & NAME_LENGTH != min(len(name), NAME_LENGTH):
+            break  # not an index that git would write, or one that is too large
+        if length != min(shared + end - position, NAME_LENGTH):
             break  # the hashes have another size
-        found.append((name.decode(errors="surrogateescape"), is_hidden))
+        name = name[:shared] + index[position:end]
+        found.append((name.decode(errors="surrogateescape"), flags, start, shared))
         # Entries begin at multiples of eight bytes, and a name ends with at least one zero.
         position = end + 1 if version == NAMES_ARE_CUT else start + (end - start + 8) // 8 * 8
-    return found
+    return found, position
 
 
 def _number(data: bytes, position: int) -> tuple[int, int]:

@@ -8,8 +8,8 @@ import pytest
 
 from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome
-from claudebox.features.claude import act
-from claudebox.features.claude.act import directory_name, is_identifier, saved_conversations
+from claudebox.features.claude import conversations
+from claudebox.features.claude.conversations import directory_name, is_identifier, saved_conversations
 from claudebox.features.claude.home import current_state
 from claudebox.host.tree import Tree
 from claudebox.state import Instance, State
@@ -56,14 +56,14 @@ def test_directory_that_is_a_symlink_is_none(tmp_path: Path, place: Path, part: 
 def test_look_is_bounded(tmp_path: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(9):
         (place / f"{NAME[:-1]}{number}.jsonl").touch()
-    monkeypatch.setattr(act, "MOST_LOOKED_AT", 5)
+    monkeypatch.setattr(conversations, "MOST_LOOKED_AT", 5)
     assert len(saved_conversations(str(tmp_path), PROJECT)) == 5
 
 
 def test_newest_that_was_written_meanwhile_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    act._say_how_to_go_on({NAME: 5}, {NAME: 5})
+    conversations._say_how_to_go_on({NAME: 5}, {NAME: 5})
     assert capsys.readouterr().err == ""
-    act._say_how_to_go_on({NAME: 5}, {NAME: 7, OTHER: 6})
+    conversations._say_how_to_go_on({NAME: 5}, {NAME: 7, OTHER: 6})
     assert capsys.readouterr().err == f"\nResume it in a box with:\nclaudebox --resume {NAME}\n"
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from claudebox.settings.table import GROUPS, Setting, Table
+from claudebox.features.table import SETTINGS
+from claudebox.output.terminal import show
+from claudebox.settings.table import GROUPS, Setting
+from claudebox.settings.words import Request
 from claudebox.text import fill
 
 COLUMN = 30
@@ -61,19 +64,24 @@ EXIT_STATUSES = (
 )
 
 
-def short_help(settings: Table) -> str:
+def show_help(request: Request) -> int:
+    show(whole_help() if request.said else short_help())
+    return 0
+
+
+def short_help() -> str:
     """The options that are used daily."""
-    return USAGE + SHORT.format(options=_groups([one for one in settings if one.is_daily], is_short=True))
+    return USAGE + SHORT.format(options=_groups([one for one in SETTINGS if one.is_daily], is_short=True))
 
 
-def whole_help(settings: Table) -> str:
+def whole_help() -> str:
     """Everything there is."""
-    variables = [f"{variable}," for variable in settings.by_variable]
-    keys = [f"{key}," for key in settings.by_key]
+    variables = [f"{variable}," for variable in SETTINGS.by_variable]
+    keys = [f"{key}," for key in SETTINGS.by_key]
     width = max(len(path) for path, _ in FILES)
     statuses = "; ".join(f"{status} {meaning}" for status, meaning in EXIT_STATUSES[1:])
     return USAGE + WHOLE.format(
-        options=_groups([one for one in settings if not one.in_files_only], is_short=False),
+        options=_groups([one for one in SETTINGS if not one.in_files_only], is_short=False),
         variables=_lines([*variables, "NO_COLOR"]),
         files="\n".join(f"  {path:<{width}}  {meaning}" for path, meaning in FILES),
         keys=_lines([*keys[:-1], keys[-1].rstrip(",")]),
