@@ -34,7 +34,7 @@ def test_file_that_is_saved_is_masked_again(box: Box, env: Path) -> None:
         assert comes_true(lambda: inside.is_masked(".env"))
         assert inside.is_masked("app/.env")
     said = " ".join(inside.errors.read_text().split())
-    assert "claudebox: .env was saved: readable in the box for some ms (no gap: --review)" in said
+    assert "claudebox: .env was saved: readable for some ms (no gap: --review)" in said
     assert ".env, app/.env were saved while the box ran; for some thousandths of a second" in said
 
 

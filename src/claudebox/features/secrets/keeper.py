@@ -46,7 +46,7 @@ EVENT = 16  # bytes before the name
 # Directories: those of the start, nearest first; those that are made later. And descriptors beside theirs.
 MOST_AT_START, MOST_LATER, MORE_OPEN = 3000, 3000, 200
 MOST_MASKS, MOST_SHOWN = 600, 5000  # decoys: further files appear empty; files of which it is known since when
-LONGEST_PATH, LONGEST_NAME = 4200, 24  # bytes that are said of a path; characters that are shown
+LONGEST_PATH, LONGEST_NAME = 4200, 18  # bytes that are said of a path; characters that are shown
 AT_ONCE = 100  # entries of a directory that are looked at before the next event
 GRACE = 0.2  # seconds for which a new file waits for the head
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
@@ -364,7 +364,7 @@ class Hand:
         is_open = status.st_nlink > 1 or (inode == status.st_ino and time.monotonic() - since > LONG)
         self.told[path] = f"{what}{HAD if is_open else ''}"
         # It has to fit into a row of 80.
-        gap = "it can read it" if is_open else "readable in the box for some ms"
+        gap = "it can read it" if is_open else "readable for some ms"
         advice = "" if is_open or self.keeping.is_review else " (no gap: --review)"
         self.note(f"{_shown(path, self.keeping)} was {self.told[path]}: {gap}{advice}")
 
