@@ -221,6 +221,7 @@ def test_crowd_hides_nothing(box: Box, repository: Path, name: str) -> None:
 HOOKS = {
     "#!/bin/sh\nexec python3 -mpre_commit hook-impl\n": "pre_commit.py",
     "#!/bin/sh\npython3 -m nbstripout.cli x\n": "nbstripout",
+    "#!/bin/sh\npython3 -um platform\n": "below platform/",
 }
 
 
@@ -228,7 +229,10 @@ HOOKS = {
 @pytest.mark.root_repeats("what is named does not depend on who looks")
 def test_what_hooks_run_besides_themselves_is_named(box: Box, account: Account, repository: Path, hook: str) -> None:
     script = "echo x > pre_commit.py; mkdir nbstripout; echo x > nbstripout/__init__.py; echo '{}' > package.json"
-    assert said(box.inside("sh", "-c", f"{script}; rm -r pre_commit.py nbstripout")) == "", "without a hook"
+    script += "; echo x > platform/__init__.py"  # which makes a module of a directory that was there
+    account.write(repository / "platform/README.md")
+    undo = "rm -r pre_commit.py nbstripout platform/__init__.py"
+    assert said(box.inside("sh", "-c", f"{script}; {undo}")) == "", "without a hook"
     account.write(repository / ".git/hooks/pre-commit", hook, 0o755)
     heard = said(box.inside("sh", "-c", f"{script}; echo '[]' > package.json"))
     assert HOOKS[hook] in heard.partition("(a hook or git's configuration runs")[0]

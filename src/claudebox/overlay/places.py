@@ -214,11 +214,15 @@ def find_manifests(tree: Tree, root: str, *, has_hooks: bool) -> tuple[Guarded, 
 def says_module(text: bytes) -> bool:
     """Whether a hook or a configuration has `python -m`, so that a module in the checkout may be run instead."""
     words = [word.strip(b"\"'") for word in text.split()]
-    return b"py" in text and any(word.startswith(b"-m") for word in words)
+    return b"py" in text and any(word[:1] == b"-" != word[1:2] and b"m" in word for word in words)  # `-um`, too
 
 
 def find_modules(tree: Tree, root: str) -> set[str]:
-    """What Python would import from this directory: an empty one, too, since somebody may fill it later."""
+    """What Python would import from this directory: an empty one, too, since somebody may fill it later.
+
+    A directory with an `__init__.py` comes before a module elsewhere; one without it does not.
+    """
     names = [name for name in tree.entries(root) if name.partition(".")[0].isidentifier() and name not in SKIPPED]
-    is_module = (f"{root}/{name}" for name in names if name.endswith(MODULES) or tree.is_dir(f"{root}/{name}"))
-    return set(is_module)
+    paths = [f"{root}/{name}" for name in names if name.endswith(MODULES) or tree.is_dir(f"{root}/{name}")]
+    packages = [f"{path}/__init__{end}" for path in paths for end in MODULES if tree.lstat(f"{path}/__init__{end}")]
+    return {*paths, *packages}

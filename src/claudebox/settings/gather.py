@@ -63,7 +63,9 @@ def from_options(table: Table, words: tuple[tuple[str, str], ...]) -> list[State
 def from_variables(table: Table, environ: dict[str, str]) -> list[Statement]:
     """Parse our variables. One that is nearly ours is refused: whoever set it believes that it counts."""
     for name in environ:
-        if name.startswith("CLAUD") and "BOX_" in name and name not in (*table.by_variable, *OTHER_VARIABLES):
+        letters = name.upper().replace("_", "").replace("-", "")
+        is_like_ours = letters.startswith("CLAU") and "BOX" in letters[: len("CLAUDEBOX")]
+        if is_like_ours and name not in (*table.by_variable, *OTHER_VARIABLES):
             from claudebox.settings.mistakes import refuse_variable
 
             refuse_variable(table, name)
