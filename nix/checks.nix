@@ -23,7 +23,9 @@ let
       ../tests/reference.py
       ../tests/running
       ../tests/samples.py
+      ../tests/saying.py
       ../tests/shapes.py
+      ../tests/shown.py
       ../tests/syntax.py
       ../tests/unit
     ];

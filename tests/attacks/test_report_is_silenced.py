@@ -74,7 +74,7 @@ open(".git/index", "wb").write(b"DIRC\0\0\0\4" + (40_000).to_bytes(4, "big") + e
 def test_index_of_endless_names_hides_nothing(box: Box, repository: Path, script: str) -> None:
     heard = said(box.inside("sh", "-c", f"{TASKS}; python3 -c '{script}'"))
     assert "app/.vscode/tasks.json" in heard
-    assert ("changed .git/index (what git status hides could not be read)" in heard) is bool(script)
+    assert ("new .git/index (git would write where it leads)" in heard) is bool(script)  # and is taken away
 
 
 # A comment is no news, and neither is a new repository. But the room in which configurations are understood has an end.

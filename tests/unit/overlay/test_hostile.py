@@ -27,7 +27,8 @@ HOST = st.dictionaries(PATHS, st.sampled_from(["file", "link out"]), max_size=6)
 def make(path: Path, kind: str, outside: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if kind == "file":
-        path.write_text("new\n")
+        with path.open("x") as file:  # a FIFO that is there would wait for a reader
+            file.write("new\n")
     elif kind == "whiteout":
         os.mknod(path, stat.S_IFCHR, 0)
     elif kind in ("opaque", "directory", "closed"):
