@@ -21,7 +21,7 @@ shown = {}
 while not os.path.exists("stop"):
     for name in sys.argv[1:]:
         try:
-            with open(name, "rb") as file: content = file.read()
+            with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK), "rb") as file: content = file.read()
         except OSError as error: content = error.strerror.encode()
         if shown.get(name) != content: print(name, content, flush=True)
         shown[name] = content
