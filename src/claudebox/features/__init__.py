@@ -11,8 +11,6 @@ from claudebox.model import Launch, Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from claudebox.host import Host
     from claudebox.model import Deed
     from claudebox.output.explanation import Answer, Question
@@ -88,8 +86,3 @@ class Feature:
     def made(self, launch: Launch, root: str) -> Deed:
         """Look at the box when its mounts are made, and nothing has started. Returns what to do when it has ended."""
         raise NotImplementedError
-
-
-def load(module: str, function: str) -> Any:
-    """Import a module of another feature, and return a function of it."""
-    return getattr(__import__(f"claudebox.features.{module}", fromlist=("",)), function)
