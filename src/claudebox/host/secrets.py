@@ -360,7 +360,7 @@ def known_token(value: str) -> str:
 
 def is_binary_key(content: bytes) -> bool:
     """Whether this is a private key in DER: in a certificate and in a public key, something else comes first."""
-    length = content[1] if content[:1] == DER_SEQUENCE else 0
+    length = content[1] if content[:1] == DER_SEQUENCE and len(content) > 1 else 0
     inner = content[2 + (length - DER_LONG if length > DER_LONG else 0) :]
     return length > 0 and (inner.startswith(DER_KEYS) or ENCRYPTED_DER in inner[:16])
 

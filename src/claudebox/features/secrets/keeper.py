@@ -48,6 +48,7 @@ MOST_AT_START, MOST_LATER, MORE_OPEN = 3000, 3000, 200
 MOST_MASKS, MOST_SHOWN = 600, 5000  # decoys: further files appear empty; files of which it is known since when
 LONGEST_PATH, LONGEST_NAME = 4200, 18  # bytes that are said of a path; characters that are shown
 AT_ONCE = 100  # entries of a directory that are looked at before the next event
+AGAIN = (0.003, 0.01, 0.0)  # seconds after which a file is judged again that could not be read
 GRACE = 0.2  # seconds for which a new file waits for the head
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
 LATER = 0.5  # seconds, after which the program has started: then the head loads what it needs
@@ -400,13 +401,22 @@ class Head:
 
     def answer(self, path: str) -> int:
         """The number of the decoy for a file, which it has written; or that it need not be masked."""
-        try:
-            decoy = self.find_decoy(path)
-            if not os.path.lexists(path) or (decoy is None and path in self.keeping.numbers):
+        for pause in AGAIN:
+            inode = _inode_of(path)
+            try:
+                decoy = self.find_decoy(path)
+            except Exception:  # whatever is in a file, masks stay on
+                if path in self.numbers:
+                    return self.numbers[path]
+                decoy = b"", files.PRIVATE_FILE
+            if not inode or _inode_of(path) != inode or (decoy is None and path in self.keeping.numbers):
                 return self.numbers.get(path, SHOW)  # replaced at this moment, which is an event of its own
-            return SHOW if decoy is None else self.write(path, *decoy)
-        except Exception:  # whatever is in a file, masks stay on
-            return self.numbers[path] if path in self.numbers else self.write(path, b"", files.PRIVATE_FILE)
+            if decoy is None:
+                return SHOW
+            if decoy[0]:
+                return self.write(path, *decoy)
+            time.sleep(pause)  # git, for example, replaces its configuration several times
+        return self.write(path, b"", files.PRIVATE_FILE)
 
     def find_decoy(self, path: str) -> tuple[bytes, int] | None:
         """What the box sees instead, and its mode; None if nothing in the file is secret.
@@ -444,6 +454,11 @@ class Head:
                 file.write(content)
                 file.truncate()
         return number
+
+
+def _inode_of(path: str) -> int:
+    status = files.lstat(None, path)
+    return status.st_ino if status is not None else 0
 
 
 def _lines_of(path: str) -> set[bytes]:
