@@ -274,6 +274,7 @@ class Attendant:
     def _interrupt(self, _: int, __: object) -> None:
         """Somebody has pressed Ctrl-C, perhaps for a program that has just ended: it ends one deed, not all of them."""
         if self.can_be_interrupted:
+            self.can_be_interrupted = False  # a second one would come while the first is being told
             raise KeyboardInterrupt
 
     def _say_what_ended_it(self, launch: Launch) -> None:
