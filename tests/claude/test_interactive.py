@@ -5,7 +5,8 @@ import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from uuid import uuid4
 
 import pytest
 
@@ -38,9 +39,10 @@ class Screen:
     """A terminal of 80 by 24 with a program on it."""
 
     account: Account
+    server: str = field(default_factory=lambda: uuid4().hex)  # a former one may be about to end
 
     def tmux(self, *words: str) -> str:
-        done = self.account.run("tmux", "-L", "claudebox-test", *words, env={"TMUX_TMPDIR": str(self.account.home)})
+        done = self.account.run("tmux", "-L", self.server, *words, env={"TMUX_TMPDIR": str(self.account.home)})
         return done.stdout
 
     def start(self, cwd: str, env: dict[str, str], script: str) -> None:

@@ -104,6 +104,7 @@ PROBLEMS: Problems = {
     "broker-foreign-certificates": asked_of_the_broker(
         NODE_EXTRA_CA_CERTS="/home/alice/shop/ca.pem", ANTHROPIC_API_KEY="x"
     ),
+    "broker-extra-certificates": asked_of_the_broker(NODE_EXTRA_CA_CERTS="/nonexistent", ANTHROPIC_API_KEY="x"),
     "broker-no-login": lambda scene: scene.planted("~/.claude/.credentials.json: {}").plan("--auth", "broker"),
     "broker-address": asked_of_the_broker(ANTHROPIC_BASE_URL="http://gateway.example", ANTHROPIC_API_KEY="x"),
     "broker-proxy": asked_of_the_broker(HTTPS_PROXY="socks5://localhost:1080", ANTHROPIC_API_KEY="x"),

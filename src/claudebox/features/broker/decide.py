@@ -39,6 +39,7 @@ MOST_PORTS = 1 << 16
 # In a network of the box's own. The kernel gives out lower ones by itself, and programs ask for lower ones.
 FIRST_PORT = 61_357
 EXTRA_CERTIFICATES = "NODE_EXTRA_CA_CERTS"  # which Claude Code would trust as well
+WITHOUT_EXTRA = f"env -u {EXTRA_CERTIFICATES} claudebox"
 OTHERWISE = "choose: --auth passthrough, --auth none"
 AT_START = "made-when-the-box-starts"
 RULE = "broker"
@@ -135,14 +136,16 @@ def address_of(port: int) -> str:
 
 
 def _extra_certificates(facts: Facts) -> str:
-    """What Claude Code would trust besides. Raises a Problem if an agent can have written it."""
+    """What Claude Code would trust besides. Raises a Problem if it cannot be read, or an agent can have written it."""
     said = facts.users.claudes_variables(facts.host.environ).get(EXTRA_CERTIFICATES, "")
     path = absolute(said, facts.project, facts.home) if said else ""
     if path and facts.reach.leads_through(path):
         raise Problem(
             f"{EXTRA_CERTIFICATES}: an agent can have written {path}, and could be believed in the place of the API",
-            f"keep that file where no agent works\n      or do without it: env -u {EXTRA_CERTIFICATES} claudebox",
+            f"keep that file where no agent works\n      or do without it: {WITHOUT_EXTRA}",
         )
+    if path and facts.tree.read(path) is None:
+        raise Problem(f"{EXTRA_CERTIFICATES}: the broker cannot read the certificates in {path}", WITHOUT_EXTRA)
     return path
 
 

@@ -180,6 +180,8 @@ class Finder:
         """The file as the box may see it; None if it need not be masked. Never raises, whatever the file holds."""
         how, reason = kind or kind_of(path, self.project) or BY_CONTENT
         self.content, status = None, self.tree.lstat_anew(path)
+        if status is None and self.is_live and not self.tree.lacks(path):
+            return self._unless_shown(Masked(path, how, f"{reason}; cannot be seen", 0, 0, b"", FOR_OWNER), b"")
         if status is None or stat.S_ISDIR(status.st_mode) or self.reveals.is_hidden(path):
             return None
         if self.tree.resolve(path) != path:

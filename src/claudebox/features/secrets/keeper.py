@@ -92,6 +92,7 @@ class Hand:
         # By the number of its watch, a descriptor of each directory: that leads there, even if it is moved.
         self.directories: dict[int, int] = {}
         self.files: dict[int, str] = {}  # the paths of files that are watched themselves
+        self.closed: list[str] = []  # directories that can be watched with the rights of the box's owner only
         self.unread: list[int] = []  # watched directories of which the content was not looked at
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
         self.waiting: dict[str, None] = {}  # files to ask about
@@ -151,6 +152,8 @@ class Hand:
         for path, number in self.keeping.numbers.items():
             self.cover(path, number)
             self.look(path) if path in self.bare else None  # it was saved since it was found
+        for path in self.closed:
+            self.watch(path)
         self.note(FULL) if self.is_full else None
         while True:
             self.ask()
@@ -196,6 +199,10 @@ class Hand:
             return 0
         here = open_beneath(self.host, path, os.O_PATH | os.O_DIRECTORY)
         if here < 0:
+            return 0
+        if self.box < 0 and not os.access(f"/proc/self/fd/{here}", os.R_OK):
+            self.closed.append(path)
+            os.close(here)
             return 0
         number = self.add_watch(here, IN_DIRECTORY)
         if number < 0 or number in self.directories:  # then it was moved, and its content is known
@@ -457,7 +464,11 @@ class Head:
 
 
 def _inode_of(path: str) -> int:
-    status = files.lstat(None, path)
+    """0 if it is not there, -1 if that cannot be seen now: an agent can close a directory for a moment."""
+    try:
+        status = files.lstat(None, path)
+    except OSError:
+        return -1
     return status.st_ino if status is not None else 0
 
 
