@@ -271,10 +271,8 @@ class Comparison:
 
     def _replaced(self) -> Iterator[Leftover]:
         """Objects whose content the box has replaced: their names have the hash of it, but git does not check that."""
-        from claudebox.process.git_objects import find_replaced
-
         directories = {f"{common_dir(one)}/objects": None for one in git_directories(self.places)}
-        found, is_whole = find_replaced(directories, self.before.since)
+        found, is_whole = git.find_replaced(directories, self.before.since)
         for path in found:
             yield Leftover(CHANGED, path, REPLACED, is_gits=True, is_strange=True)
         if not is_whole:

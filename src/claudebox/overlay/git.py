@@ -35,6 +35,10 @@ UNREADABLE = "cannot be read: what it makes git run is not known"
 MOST_INCLUDED = 100
 MOST_PARSED = 1 << 19
 MOST_REPOSITORIES = 2000
+MOST_INFLATED, MOST_YOUNG = 1 << 28, 20_000  # bytes of young objects, and files
+HEX = frozenset("0123456789abcdef")
+
+SHA1_DIGITS = 40
 # Keys whose value is a file that git reads and never runs. Whatever else a value names may be run.
 ONLY_READ = ("file", "template")
 # How keys end whose value git hands to a shell.
@@ -217,3 +221,56 @@ def is_include(name: str) -> bool:
 def git_directories(guarded: Iterable[Guarded]) -> list[str]:
     """Every directory of git that the guard knows: each has a configuration."""
     return [posixpath.dirname(one.path) for one in guarded if one.reason == CONFIG and one.path.endswith("/config")]
+
+
+def find_replaced(objects: Iterable[str], since: int) -> tuple[list[str], bool]:
+    """Objects in files of their own, changed `since`, that are not what their names say; and whether that is all.
+
+    Git on the host would check them out as they are.
+    """
+    found: list[str] = []
+    room, left = MOST_INFLATED, MOST_YOUNG
+    for directory in (f"{one}/{number:02x}" for one in objects for number in range(256)):
+        try:
+            with os.scandir(directory) as listing:
+                entries = [entry for entry in listing if len(entry.name) in (38, 62) and HEX.issuperset(entry.name)]
+        except OSError:
+            continue
+        for entry in entries:
+            try:
+                if entry.stat(follow_symlinks=False).st_ctime_ns < since:
+                    continue
+                left -= 1
+                used = _inflate(entry.path, directory[-2:] + entry.name, room) if left >= 0 else -1
+            except OSError:
+                used = 0
+            if used < 0:
+                return found, False
+            room -= used
+            found += [] if used else [entry.path]
+    return found, True
+
+
+def _inflate(path: str, name: str, room: int) -> int:
+    """The size of an object in a file; 0 if it is not what its name says, -1 if there is no room for it.
+
+    Raises OSError if it is no file.
+    """
+    import hashlib
+    import zlib
+
+    digest = (hashlib.sha1 if len(name) == SHA1_DIGITS else hashlib.sha256)(usedforsecurity=False)
+    reader, size = zlib.decompressobj(), 0
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with open(os.open(path, flags), "rb") as file:
+        while size < room and not reader.eof:
+            more = reader.unconsumed_tail or file.read(1 << 16)
+            try:
+                part = reader.decompress(more, 1 << 20)
+            except zlib.error:
+                return 0
+            if not more and not part:
+                return 0  # it is cut off
+            digest.update(part)
+            size += len(part)
+    return -1 if not reader.eof else size if digest.hexdigest() == name else 0
