@@ -59,6 +59,41 @@ def test_who_judges_is_held_up(box: Box, env: Path) -> None:
         assert comes_true(lambda: inside.is_masked(".env.local"))
 
 
+def test_judged_file_is_exchanged_for_the_masked_one(box: Box, env: Path, account: Account) -> None:
+    """The agent moves the directory of a masked file away, has another file judged at its path, and moves it back."""
+    with running(box, "app/.env.local") as inside:
+        assert is_kept(inside, "app/.env.local")
+        assert comes_true(lambda: inside.is_masked("app/.env.local"), SOON)
+        app, old = box.project / "app", box.project / "old"
+        judge, hand = keepers_of(inside.process.pid)
+        os.kill(judge, signal.SIGSTOP)
+        app.rename(old)
+        account.write(box.project / "app/.env.local", "PORT=3000\n")
+        time.sleep(0.3)
+        os.kill(hand, signal.SIGSTOP)
+        os.kill(judge, signal.SIGCONT)
+        time.sleep(0.3)
+        app.rename(box.project / "other")
+        old.rename(app)
+        os.kill(hand, signal.SIGCONT)
+        time.sleep(0.5)
+        assert inside.is_masked("app/.env.local")
+
+
+def test_file_is_saved_while_that_of_the_agent_is_judged(box: Box, env: Path, account: Account) -> None:
+    """What was judged is what counts as known to the agent, and not what was in its place afterwards."""
+    with running(box, ".env.local") as inside:
+        for number in range(5):
+            account.write(box.project / "harmless", f"PORT={number}\n" + "# words\n" * 60_000).rename(
+                box.project / ".env.local"
+            )
+            time.sleep(0.05)
+            inside.save(".env.local", ENV)
+            assert comes_true(lambda: CANARY not in inside.last(".env.local"), SOON)
+            time.sleep(1)
+            assert CANARY not in inside.last(".env.local")
+
+
 def test_large_directory_is_moved_again_and_again(box: Box, env: Path, account: Account) -> None:
     account.run("sh", "-c", "mkdir big; seq -f 'big/%.0f.js' 60000 | xargs touch", cwd=box.project)
     names = ["big", "big2"]
