@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box, git, keepers_of
-from live import CANARY, ENV, Running, running
+from conftest import CLAUDEBOX, Account, Box, git, keepers_of
+from live import CANARY, ENV, READER, Running, running
 from patience import comes_true
 
 pytestmark = [pytest.mark.req("MASK-01"), pytest.mark.attributes]
@@ -57,6 +57,27 @@ def test_who_judges_is_held_up(box: Box, env: Path) -> None:
         finally:
             os.kill(judge, signal.SIGCONT)
         assert comes_true(lambda: inside.is_masked(".env.local"))
+
+
+def test_nobody_reads_what_is_told(box: Box, env: Path, account: Account) -> None:
+    """As with `2>&1 | less`, when the agent has filled the pipe."""
+    fill = "while True: os.write(2, bytes(4096))"
+    script = f"import os\nif os.fork() == 0:\n  {fill}\n{READER}"
+    reader, writer = os.pipe()
+    words = (CLAUDEBOX, "--yes", "--quiet", "--run", "timeout", "30", "python3", "-c", script, ".env", ".env.local")
+    log = account.write(account.home / "log")
+    with (
+        log.open("w") as out,
+        account.running(*words, cwd=box.project, stdout=out.fileno(), stderr=writer) as process,
+    ):
+        assert comes_true((box.project / "round").exists)
+        inside = Running(box.project, account, process, log, log)
+        time.sleep(0.5)
+        for _ in range(3):
+            assert is_kept(inside, ".env", ".env.local")
+        (box.project / "stop").touch()
+        os.close(reader)
+        os.close(writer)
 
 
 def test_judged_file_is_exchanged_for_the_masked_one(box: Box, env: Path, account: Account) -> None:

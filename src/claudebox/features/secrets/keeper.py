@@ -392,11 +392,18 @@ class Hand:
         """Say something at once, and write down all that has to be said at the end."""
         with open(f"{self.keeping.directory}/{NOTES}", "w") as file:
             file.write(gap_text(self.told, self.keeping) + (_lines(FULL) if self.is_full else ""))
-        for target in (self.channel, *(() if os.isatty(self.keeping.errors) else (self.keeping.errors,))):
-            try:
+        try:
+            child = os.fork()  # an agent can have filled a pipe that nobody reads: then to write takes forever
+        except OSError:
+            return  # there are too many processes: it is said at the end
+        if child:
+            return
+        try:
+            die_with_parent()
+            for target in (self.channel, *(() if os.isatty(self.keeping.errors) else (self.keeping.errors,))):
                 os.write(target, f"claudebox: {text}\n".encode())
-            except OSError:
-                pass  # nobody reads it
+        finally:
+            os._exit(0)
 
 
 class Head:
