@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box, git, keepers_of
-from live import CANARY, ENV, Running, running
+from conftest import CLAUDEBOX, Account, Box, git, keepers_of
+from live import CANARY, ENV, READER, Running, running
 from patience import comes_true
 
 pytestmark = [pytest.mark.req("MASK-01"), pytest.mark.attributes]
@@ -57,6 +57,62 @@ def test_who_judges_is_held_up(box: Box, env: Path) -> None:
         finally:
             os.kill(judge, signal.SIGCONT)
         assert comes_true(lambda: inside.is_masked(".env.local"))
+
+
+def test_nobody_reads_what_is_told(box: Box, env: Path, account: Account) -> None:
+    """As with `2>&1 | less`, when the agent has filled the pipe."""
+    fill = "while True: os.write(2, bytes(4096))"
+    script = f"import os\nif os.fork() == 0:\n  {fill}\n{READER}"
+    reader, writer = os.pipe()
+    words = (CLAUDEBOX, "--yes", "--quiet", "--run", "timeout", "30", "python3", "-c", script, ".env", ".env.local")
+    log = account.write(account.home / "log")
+    with (
+        log.open("w") as out,
+        account.running(*words, cwd=box.project, stdout=out.fileno(), stderr=writer) as process,
+    ):
+        assert comes_true((box.project / "round").exists)
+        inside = Running(box.project, account, process, log, log)
+        time.sleep(0.5)
+        for _ in range(3):
+            assert is_kept(inside, ".env", ".env.local")
+        (box.project / "stop").touch()
+        os.close(reader)
+        os.close(writer)
+
+
+def test_judged_file_is_exchanged_for_the_masked_one(box: Box, env: Path, account: Account) -> None:
+    """The agent moves the directory of a masked file away, has another file judged at its path, and moves it back."""
+    with running(box, "app/.env.local") as inside:
+        assert is_kept(inside, "app/.env.local")
+        assert comes_true(lambda: inside.is_masked("app/.env.local"), SOON)
+        app, old = box.project / "app", box.project / "old"
+        judge, hand = keepers_of(inside.process.pid)
+        os.kill(judge, signal.SIGSTOP)
+        app.rename(old)
+        account.write(box.project / "app/.env.local", "PORT=3000\n")
+        time.sleep(0.3)
+        os.kill(hand, signal.SIGSTOP)
+        os.kill(judge, signal.SIGCONT)
+        time.sleep(0.3)
+        app.rename(box.project / "other")
+        old.rename(app)
+        os.kill(hand, signal.SIGCONT)
+        time.sleep(0.5)
+        assert inside.is_masked("app/.env.local")
+
+
+def test_file_is_saved_while_that_of_the_agent_is_judged(box: Box, env: Path, account: Account) -> None:
+    """What was judged is what counts as known to the agent, and not what was in its place afterwards."""
+    with running(box, ".env.local") as inside:
+        for number in range(5):
+            account.write(box.project / "harmless", f"PORT={number}\n" + "# words\n" * 60_000).rename(
+                box.project / ".env.local"
+            )
+            time.sleep(0.05)
+            inside.save(".env.local", ENV)
+            assert comes_true(lambda: CANARY not in inside.last(".env.local"), SOON)
+            time.sleep(1)
+            assert CANARY not in inside.last(".env.local")
 
 
 def test_large_directory_is_moved_again_and_again(box: Box, env: Path, account: Account) -> None:

@@ -158,7 +158,8 @@ class Tree:
     def read_plain(self, path: str, limit: int = 1 << 20, inode: int = 0) -> bytes | None:
         """Like `read`, but never through a symlink: for what the agent may have put there.
 
-        With an inode, only that file is read, and none that has taken its place.
+        With an inode, only that file is read, at that very path, and none that has taken its place: an agent can put a
+        symlink in the place of a directory above, and take it away before somebody looks.
         """
         try:
             return self._read(path, limit, inode)
@@ -172,6 +173,8 @@ class Tree:
         try:
             status = os.fstat(descriptor)
             if not stat.S_ISREG(status.st_mode) or inode not in (0, status.st_ino):
+                return None
+            if inode and os.readlink(f"/proc/self/fd/{descriptor}") != self.root + path:
                 return None
             return os.read(descriptor, min(limit, status.st_size)) if status.st_size else _read_all(descriptor, limit)
         finally:

@@ -34,6 +34,12 @@ MOST_CLOSED = 100  # with more of them, what they are in is hidden as a whole
 LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 
 
+class Judged(Record):
+    masked: Masked | None  # the file as the box may see it; None if nothing in it is secret
+    content: bytes | None  # what was read
+    inode: int  # of which file; 0 if none was read
+
+
 class Judging(Record):
     """Judges files of the host while the box runs, with a new look: nothing that was read before counts."""
 
@@ -55,8 +61,8 @@ class Judging(Record):
         names += [f"{self.also[above]}/{name}"] if above in self.also else []
         return strictest(kind_of(one, project) for one in names)
 
-    def judge(self, path: str) -> Masked | None:
-        """The file as the box may see it; None if nothing in it is secret.
+    def judge(self, path: str) -> Judged:
+        """Judge the file as it is now.
 
         What was masked at the start is judged as strictly as then. It stays masked, even by its own content.
         """
@@ -67,8 +73,8 @@ class Judging(Record):
         finder = make_finder(self.facts)
         masked = finder.judge(path, kind) if kind is not None else None
         if masked is None and before is not None and finder.content is not None:
-            return before.replace(decoy=finder.content)
-        return masked
+            masked = before.replace(decoy=finder.content)
+        return Judged(masked, finder.content, finder.inode)
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:

@@ -170,7 +170,9 @@ class Finder:
         self.tree, self.indexes, self.reveals, self.project = tree, indexes, reveals, indexes.project
         self.masking, self.masker = masking, masking.Masker(key)
         self.read, self.bytes = 0, 0
-        self.content: bytes | None = None  # of the last file that was judged, if it was read whole
+        # Of the last file that was judged, if it was read whole: its content, and its inode or 0.
+        self.content: bytes | None = None
+        self.inode = 0
         self.closed: frozenset[str] = frozenset()  # directories that the box does not see
         self.decoys: set[bytes] = set()
         self.shown: list[str] = []  # what the box sees as it is, although the name says secret
@@ -179,7 +181,7 @@ class Finder:
     def judge(self, path: str, kind: Kind | None = None) -> Masked | None:
         """The file as the box may see it; None if it need not be masked. Never raises, whatever the file holds."""
         how, reason = kind or kind_of(path, self.project) or BY_CONTENT
-        self.content, status = None, self.tree.lstat_anew(path)
+        self.content, self.inode, status = None, 0, self.tree.lstat_anew(path)
         if status is None and self.is_live and not self.tree.lacks(path):
             return self._unless_shown(Masked(path, how, f"{reason}; cannot be seen", 0, 0, b"", FOR_OWNER), b"")
         if status is None or stat.S_ISDIR(status.st_mode) or self.reveals.is_hidden(path):
@@ -197,7 +199,7 @@ class Finder:
             why = "too many to look into" if is_flood else "cannot be read" if content is None else "too large to mask"
             return self._unless_shown(masked.replace(reason=f"{reason}; {why}"), b"")
         self.bytes += len(content)
-        self.content = content
+        self.content, self.inode = content, status.st_ino
         if not content.strip() or content in self.decoys:
             return None  # a copy that an agent has made of what it saw
         if how == CONTENT and not self.masking.may_hold_secret(content, path):

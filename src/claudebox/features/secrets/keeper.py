@@ -305,7 +305,7 @@ class Hand:
         """Do what the head says of the first file that it was asked about."""
         if not (said := os.read(self.head, LONGEST_PATH)):
             os._exit(0)  # the parent then ends the box
-        path, number = self.asked.pop(0), int(said)
+        path, (number, inode) = self.asked.pop(0), map(int, said.split())
         if number != SHOW:
             self.patience.pop(path, None)
             self.numbers[path] = number
@@ -317,7 +317,7 @@ class Hand:
         elif path not in self.waiting and path not in self.asked:  # else it was written meanwhile
             self.patience.pop(path, None)
             self.numbers.pop(path, None)
-            self.uncover(path)
+            self.uncover(path, inode)
             if status := files.lstat(None, path):
                 self.note_shown(path, status)
             self.bare.discard(path)
@@ -363,14 +363,26 @@ class Hand:
         os.close(target)
         return -1, False
 
-    def uncover(self, path: str) -> None:
-        name = os.path.basename(path)
-        for directory in self.places_of(path):
+    def uncover(self, path: str, inode: int) -> None:
+        """Take the mask off the file that was judged, and off no other that somebody has moved to its path.
+
+        While a mask is on, nobody in the box gives the file another name in its directory; and that is the one of the
+        host, or in a layer, where nothing moves what is on the host.
+        """
+        above, name = os.path.split(path)
+        here = open_beneath(self.host, above, os.O_PATH | os.O_DIRECTORY)
+        status = files.lstat(here, name) if here >= 0 else None
+        is_judged = status is not None and status.st_ino == inode
+        for directory in self.places_of(path) if is_judged else ():
+            of_host, of_box = os.fstat(here), os.fstat(directory)
+            if of_host.st_dev == of_box.st_dev and of_host.st_ino != of_box.st_ino:
+                continue
             os.fchdir(directory)
             for _ in range(2):  # its own decoy may lie over the empty one
                 status = files.lstat(directory, name)
                 if status is not None and (status.st_dev, status.st_ino) in self.ours:
                     c_call("umount2", os.fsencode(name), DETACH_WITHOUT_SYMLINK)
+        os.close(here) if here >= 0 else None
 
     def tell(self, path: str, what: str) -> None:
         """Note it for the end, and tell it at once, once for each file."""
@@ -389,11 +401,18 @@ class Hand:
         """Say something at once, and write down all that has to be said at the end."""
         with open(f"{self.keeping.directory}/{NOTES}", "w") as file:
             file.write(gap_text(self.told, self.keeping) + (_lines(FULL) if self.is_full else ""))
-        for target in (self.channel, *(() if os.isatty(self.keeping.errors) else (self.keeping.errors,))):
-            try:
+        try:
+            child = os.fork()  # an agent can have filled a pipe that nobody reads: then to write takes forever
+        except OSError:
+            return  # there are too many processes: it is said at the end
+        if child:
+            return
+        try:
+            die_with_parent()
+            for target in (self.channel, *(() if os.isatty(self.keeping.errors) else (self.keeping.errors,))):
                 os.write(target, f"claudebox: {text}\n".encode())
-            except OSError:
-                pass  # nobody reads it
+        finally:
+            os._exit(0)
 
 
 class Head:
@@ -401,6 +420,7 @@ class Head:
 
     def __init__(self, keeping: Keeping, hand: int) -> None:
         self.keeping, self.hand, self.numbers = keeping, hand, dict(keeping.numbers)
+        self.inode = 0  # of the file that was judged last; 0 if it was not read, or something else is in its place
         self.next = max((one for one in self.numbers.values() if one != SHARED), default=0) + 1
         self.lines = {line for one in set(self.numbers.values()) for line in _lines_of(self.decoy(one))}
         self.shown = {
@@ -413,12 +433,12 @@ class Head:
         if not poll.poll(LATER * 1000):
             self.answer(f"{self.keeping.project}/.env")  # which has all loaded that it takes
         while said := os.read(self.hand, LONGEST_PATH):
-            os.write(self.hand, b"%d" % self.answer(os.fsdecode(said)))
+            os.write(self.hand, b"%d %d" % (self.answer(os.fsdecode(said)), self.inode))
 
     def answer(self, path: str) -> int:
         """The number of the decoy for a file, which it has written; or that it need not be masked."""
         for pause in AGAIN:
-            inode = _inode_of(path)
+            self.inode, inode = 0, _inode_of(path)
             try:
                 decoy = self.find_decoy(path)
             except Exception:  # whatever is in a file, masks stay on
@@ -426,6 +446,7 @@ class Head:
                     return self.numbers[path]
                 decoy = b"", files.PRIVATE_FILE
             if not inode or _inode_of(path) != inode or (decoy is None and path in self.keeping.numbers):
+                self.inode = 0
                 return self.numbers.get(path, SHOW)  # replaced at this moment, which is an event of its own
             if decoy is None:
                 return SHOW
@@ -439,17 +460,15 @@ class Head:
 
         Lines of our own decoys are no secrets: the agent has copied them. Nor is what the box was shown of this file.
         """
-        masked = self.keeping.judging.judge(path)
+        judged = self.keeping.judging.judge(path)
+        masked, content, self.inode = judged.masked, judged.content or b"", judged.inode
         if masked is None:
-            if os.path.isfile(path) and sum(map(len, self.shown.values())) < MOST_LINES:
-                self.shown[path] = _lines_of(path)
+            if content and sum(map(len, self.shown.values())) < MOST_LINES:
+                self.shown[path] = set(content.splitlines())
             return None
-        if masked.decoy and path not in self.keeping.numbers:
-            with open(os.open(path, files.READ), "rb") as file:
-                secret = differing(file.read(), masked.decoy)
-            if not secret - self.lines - self.shown.get(path, set()):
-                return None
-        return masked.decoy, masked.mode
+        secret = differing(content, masked.decoy)
+        is_news = path in self.keeping.numbers or secret - self.lines - self.shown.get(path, set())
+        return (masked.decoy, masked.mode) if is_news or not masked.decoy else None
 
     def decoy(self, number: int) -> str:
         return f"{self.keeping.directory}/{number}"

@@ -236,3 +236,26 @@ def test_finder_judges_a_file_again(machine: Machine) -> None:
     assert finder.judge(f"{SHOP}/.env") is None
     path.unlink()
     assert finder.judge(f"{SHOP}/.env") is None
+
+
+@pytest.mark.req("SAND-09")
+def test_directory_is_a_symlink_except_when_somebody_looks(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent exchanges the two all the time. The decoy would show it what else is in a file of another project."""
+    machine.plant("~/other/app.conf: password = hT92kqPz0w\\nnotes\n~/shop/real/app.conf: x = 1\n")
+    finder = finding.make_finder(machine.facts())
+    place, resolve = machine.root / "home/alice/shop/conf", Tree.resolve
+    place.symlink_to("../other")
+
+    def look(tree: Tree, path: str) -> str | None:
+        place.unlink()
+        place.with_name("real").rename(place)
+        real = resolve(tree, path)
+        place.rename(place.with_name("real"))
+        place.symlink_to("../other")
+        return real
+
+    monkeypatch.setattr(Tree, "resolve", look)
+    masked = finder.judge(f"{SHOP}/conf/app.conf")
+    assert finder.content is None
+    assert masked is not None
+    assert masked.decoy == b""
