@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claudebox.errors import suppress
 from claudebox.host.system import NIX_SOCKETS
 from claudebox.host.tree import Tree
 from claudebox.record import Record
@@ -45,15 +46,11 @@ def ask_daemon() -> Daemon:
     """Greet the daemon as a client would, and ask for nothing."""
     import socket
 
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, 0)
-    try:
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(GREETING_SECONDS)
         connection.connect(SOCKET)
         return _greet(connection)
-    except OSError:
-        return Daemon(answers=False)
-    finally:
-        connection.close()
+    return Daemon(answers=False)
 
 
 def _greet(connection: socket) -> Daemon:

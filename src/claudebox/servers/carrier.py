@@ -17,6 +17,7 @@ import struct
 import threading
 import time
 from collections import Counter, defaultdict, deque
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -119,10 +120,8 @@ class Diallers(Generic[C]):
             return
         self.busy[name] += 1
         if self.threads < min(self.busy.total(), MOST_THREADS):
-            try:
+            with suppress(RuntimeError):  # the box may have used up this user's processes; there is at least one thread
                 self._start_thread()
-            except RuntimeError:
-                pass  # the box may have used up this user's processes; there is at least one thread
         self.orders.put(connection)
 
     def _start_thread(self) -> None:

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 from claudebox.model import Broker
@@ -128,11 +128,9 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
 
 def _warm(session: Session) -> None:
     """Renew the login if it is due, and connect, before Claude asks. Errors are reported when Claude asks."""
-    try:
+    with suppress(Refusal):
         session.credential.headers()
         session.upstream.keep(session.upstream.connect())
-    except Refusal:
-        pass
 
 
 def serve(listener: socket.socket, session: Session, end: int, signals: int) -> None:
@@ -183,14 +181,10 @@ class Exchange:
         client.settimeout(IDLE_SECONDS)
 
     def run(self) -> None:
-        try:
+        with self.client, suppress(Truncated, Gone, Leak, OSError):  # then nothing can or may be said any more
             while self.stays_open:
                 with ExitStack() as large:
                     self._answer_one(large)
-        except (Truncated, Gone, Leak, OSError):
-            pass  # nothing can or may be said any more
-        finally:
-            self.client.close()
 
     def _answer_one(self, large: ExitStack) -> None:
         self.reader.next_message()

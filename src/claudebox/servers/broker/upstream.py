@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from claudebox.errors import Problem
 from claudebox.model import Address
@@ -57,11 +57,9 @@ class Connection:
         self.reader.next_message()
         # What is small goes in one piece: one packet, one record.
         pieces = [head + body] if len(body) < 16 * 1024 else [head, body]
-        try:
+        with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it had read everything
             for piece in pieces:
                 self.transport.sendall(piece)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it may have answered before it had read everything
         return read_answer(self.reader)
 
     def body(self, answer: AnswerHead) -> Iterator[bytes]:
@@ -109,10 +107,8 @@ class Connection:
         return not poll.poll(0)
 
     def close(self) -> None:
-        try:
+        with suppress(OSError):
             self.transport.close()
-        except OSError:
-            pass
 
 
 class Upstream:
