@@ -17,6 +17,7 @@ from claudebox.servers.broker.messages import Headers, Malformed
 from claudebox.servers.broker.policy import BETA, OAUTH_BETA, Refusal, Revoked, Unavailable
 from claudebox.servers.broker.upstream import CLOSING, FAILURES, Upstream
 from claudebox.state.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
+from claudebox.state.memory import json_object
 
 EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
 RENEWAL_PATIENCE_SECONDS = 60.0
@@ -207,7 +208,7 @@ def _post(upstream: Upstream, body: bytes) -> tuple[int, dict[str, Any]]:
         ("accept-encoding", "identity"),
         CLOSING,
     )
-    content, value = b"", None
+    content = b""
     try:
         with upstream.ask("POST", "", headers, body) as (head, pieces):
             for piece in pieces:
@@ -216,6 +217,4 @@ def _post(upstream: Upstream, body: bytes) -> tuple[int, dict[str, Any]]:
                     raise Malformed("the answer is too large")
     except FAILURES as error:
         raise upstream.unavailable(error) from None
-    with suppress(ValueError, RecursionError):
-        value = json.loads(content)
-    return head.status, value if isinstance(value, dict) else {}
+    return head.status, json_object(content)
