@@ -274,10 +274,6 @@ def rename(from_directory: int, from_name: str, to_directory: int, to_name: str,
     if c_call("renameat2", from_directory, words[0], to_directory, words[1], flags) == 0:
         return
     # The call has no errno here. The plain one tells what is wrong, if it is not the flags.
-    _rename_plainly(from_directory, from_name, to_directory, to_name, flags)
-
-
-def _rename_plainly(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
     if flags == NO_REPLACE:
         if lstat(to_directory, to_name) is not None:
             raise FileExistsError(errno.EEXIST, "something is there already")

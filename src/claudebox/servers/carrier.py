@@ -355,7 +355,7 @@ def carry_to_loopback(listeners: list[tuple[int, int]]) -> None:
 
     Many development servers listen at ::1 alone. A port at which nobody listens resets the connection.
     """
-    carrier: Carrier[Connection] = Carrier(lambda connection: _connect_to_loopback(connection.port))
+    carrier: Carrier[Connection] = Carrier(_connect_to_loopback)
     for descriptor, port in listeners:
         carrier.listen(socket.socket(fileno=descriptor), partial(_leading_to, port))
     carrier.run()
@@ -365,9 +365,8 @@ def _leading_to(port: int, client: socket.socket) -> Connection:
     return Connection(client, str(port), port)
 
 
-def _connect_to_loopback(port: int) -> socket.socket:
+def _connect_to_loopback(connection: Connection) -> socket.socket:
     first, last = LOOPBACKS
-    try:
-        return socket.create_connection((first, port), LOOPBACK_SECONDS)
-    except OSError:
-        return socket.create_connection((last, port), LOOPBACK_SECONDS)
+    with suppress(OSError):
+        return socket.create_connection((first, connection.port), LOOPBACK_SECONDS)
+    return socket.create_connection((last, connection.port), LOOPBACK_SECONDS)

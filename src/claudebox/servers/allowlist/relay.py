@@ -73,11 +73,10 @@ def _receive(channel: socket.socket) -> Iterator[socket.socket]:
 
 def original_destination(client: socket.socket) -> tuple[bytes, int]:
     """The packed address and the port to which a program wanted to connect before nft redirected it."""
-    if client.family == socket.AF_INET6:
-        raw = client.getsockopt(socket.IPPROTO_IPV6, ORIGINAL_DESTINATION, 28)
-        return raw[8:24], int.from_bytes(raw[2:4], "big")
-    raw = client.getsockopt(socket.IPPROTO_IP, ORIGINAL_DESTINATION, 16)
-    return raw[4:8], int.from_bytes(raw[2:4], "big")
+    is_ipv6 = client.family == socket.AF_INET6
+    level, size = (socket.IPPROTO_IPV6, 28) if is_ipv6 else (socket.IPPROTO_IP, 16)
+    raw = client.getsockopt(level, ORIGINAL_DESTINATION, size)
+    return raw[8:24] if is_ipv6 else raw[4:8], int.from_bytes(raw[2:4], "big")
 
 
 class Opened(Connection):
