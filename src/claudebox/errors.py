@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextlib import suppress as suppress
+else:
+
+    class suppress:
+        """Go on behind the `with` if it ends with one of these errors. `contextlib` takes milliseconds to import."""
+
+        def __init__(self, *errors):
+            self.errors = errors
+
+        def __enter__(self):
+            pass
+
+        def __exit__(self, kind, *_):
+            return kind is not None and issubclass(kind, self.errors)
+
+
 FAILED = 125
 CANNOT_EXECUTE = 126
 NOT_FOUND = 127

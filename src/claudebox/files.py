@@ -11,12 +11,13 @@ import errno
 import os
 import stat
 
-from claudebox.errors import Problem, quote
+from claudebox.errors import Problem, quote, suppress
 from claudebox.model import Preparation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
 PRIVATE, PRIVATE_FILE, PERMISSIONS = 0o700, 0o600, 0o777
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -40,11 +41,8 @@ def lstat(parent: int | None, name: str) -> os.stat_result | None:
 
 def open_directory(path: str) -> int:
     """Open a directory by its whole path. A symlink on the way would make it another one than the box had."""
-    root = os.open("/", NAME_ONLY)
-    try:
+    with Open(os.open("/", NAME_ONLY)) as root:
         return open_below(root, path, stays=False)
-    finally:
-        os.close(root)
 
 
 class Parent:
@@ -127,32 +125,22 @@ def open_file(parent: int | None, name: str) -> int:
 
 def has_content(parent: int | None, name: str, content: bytes) -> bool:
     """Whether there is a plain file with this content."""
-    try:
-        descriptor = open_file(parent, name)
-    except OSError:
-        return False
-    try:
+    with suppress(OSError), Open(open_file(parent, name)) as descriptor:
         return os.read(descriptor, len(content) + 1) == content
-    finally:
-        os.close(descriptor)
+    return False
 
 
 def change_mode(parent: int, name: str, mode: int) -> None:
     """Change a mode, never through a symlink: the kernel has no call for that, but /proc has a way."""
-    handle = os.open(name, NAME_ONLY, dir_fd=parent)
-    try:
+    with Open(os.open(name, NAME_ONLY, dir_fd=parent)) as handle:
         if not stat.S_ISLNK(os.fstat(handle).st_mode):
             os.chmod(f"/proc/self/fd/{handle}", mode)
-    finally:
-        os.close(handle)
 
 
 def make_directory(parent: int | None, name: str) -> None:
     """Make a directory for this user alone, unless another box has just made it."""
-    try:
+    with suppress(FileExistsError):
         os.mkdir(name, PRIVATE, dir_fd=parent)
-    except FileExistsError:
-        pass
 
 
 def make_private(path: str) -> None:
@@ -170,7 +158,8 @@ def put_aside(parent: int | None, name: str) -> None:
 class Replacement:
     """A new file, made under another name beside the one that it will have. It gets that when it is complete.
 
-    With `room`, as many bytes are reserved now, for what must not be lost to a full disk later.
+    It is used in a `with`, whose end removes the other name. With `room`, as many bytes are reserved now, for what must
+    not be lost to a full disk later.
     """
 
     def __init__(self, name: str, parent: int | None = None, room: int = 0) -> None:
@@ -182,8 +171,18 @@ class Replacement:
             if room:
                 os.posix_fallocate(self.descriptor, 0, room)
         except OSError:
-            self.drop()
+            self.__exit__()
             raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+            self.descriptor = -1
+            with suppress(OSError):  # it was renamed
+                os.unlink(self.temporary, dir_fd=self.parent)
 
     def put(self, content: bytes, *, is_safe: bool = True) -> None:
         """Write the file and give it its name. If it is to be safe, not even a power failure leaves half of it.
@@ -207,34 +206,18 @@ class Replacement:
                 put_aside(self.parent, self.name)  # which no file can replace
             os.rename(self.temporary, self.name, **names)
 
-    def drop(self) -> None:
-        """Remove the temporary name. The caller always does this in the end."""
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
-            self.descriptor = -1
-            try:
-                os.unlink(self.temporary, dir_fd=self.parent)
-            except OSError:
-                pass  # it was renamed
-
 
 def write_whole(name: str, content: bytes, parent: int | None = None, *, is_safe: bool = True) -> None:
     """Write a file whole, or not at all. Raises OSError, and leaves what was there then."""
-    new = Replacement(name, parent)
-    try:
+    with Replacement(name, parent) as new:
         new.put(content, is_safe=is_safe)
-    finally:
-        new.drop()
 
 
 def write_new(name: str, content: bytes, mode: int, parent: int | None = None) -> None:
     """Write a file where nothing is."""
-    descriptor = os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=parent)
-    try:
+    with Open(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=parent)) as descriptor:
         write_all(descriptor, content)
         os.fchmod(descriptor, mode)
-    finally:
-        os.close(descriptor)
 
 
 def write_all(target: int, content: bytes) -> None:
@@ -243,20 +226,17 @@ def write_all(target: int, content: bytes) -> None:
         written += os.write(target, memoryview(content)[written:])
 
 
-def open_lock(path: str, parent: int | None = None) -> int:
+def open_lock(path: str) -> int:
     """Open a lock, and make it if it is missing.
 
     It is a FIFO, to which nobody ever writes: whoever waits for something else beside it never takes it for readable.
     """
     flags = os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(path, flags, dir_fd=parent)
-    except FileNotFoundError:
-        try:
-            os.mkfifo(path, PRIVATE_FILE, dir_fd=parent)
-        except FileExistsError:
-            pass
-        return os.open(path, flags, dir_fd=parent)
+    with suppress(FileNotFoundError):
+        return os.open(path, flags)
+    with suppress(FileExistsError):
+        os.mkfifo(path, PRIVATE_FILE)
+    return os.open(path, flags)
 
 
 def take_lock(descriptor: int, *, is_shared: bool = False, waits: bool = False) -> bool:
@@ -294,10 +274,6 @@ def rename(from_directory: int, from_name: str, to_directory: int, to_name: str,
     if c_call("renameat2", from_directory, words[0], to_directory, words[1], flags) == 0:
         return
     # The call has no errno here. The plain one tells what is wrong, if it is not the flags.
-    _rename_plainly(from_directory, from_name, to_directory, to_name, flags)
-
-
-def _rename_plainly(from_directory: int, from_name: str, to_directory: int, to_name: str, flags: int) -> None:
     if flags == NO_REPLACE:
         if lstat(to_directory, to_name) is not None:
             raise FileExistsError(errno.EEXIST, "something is there already")
@@ -363,21 +339,15 @@ def copy_tree(source: int, name: str, target: int, depth: int = 0) -> None:
         os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
     elif stat.S_ISDIR(status.st_mode):
         os.mkdir(name, PRIVATE, dir_fd=target)
-        here, there = open_hidden_directory(source, name)[0], os.open(name, DIRECTORY, dir_fd=target)
-        try:
+        hidden, _ = open_hidden_directory(source, name)
+        with Open(hidden) as here, Open(os.open(name, DIRECTORY, dir_fd=target)) as there:
             for inner in os.listdir(here):
                 copy_tree(here, inner, there, depth + 1)
-        finally:
-            os.close(here)
-            os.close(there)
     elif stat.S_ISREG(status.st_mode):
-        here, there = open_hidden_file(source, name), os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=target)
-        try:
+        file = open_hidden_file(source, name)
+        with Open(file) as here, Open(os.open(name, NEW_FILE, PRIVATE_FILE, dir_fd=target)) as there:
             copy_content(here, there, status.st_size)
             os.fchmod(there, status.st_mode & PERMISSIONS)
-        finally:
-            os.close(here)
-            os.close(there)
 
 
 class Directories:
@@ -416,11 +386,8 @@ def remove_path(path: str) -> None:
     """Remove what has this path, if anything has, in a directory into which no box can put something else."""
     parent, name = os.path.split(path)
     if os.path.isdir(parent):
-        here = os.open(parent, DIRECTORY)
-        try:
+        with Open(os.open(parent, DIRECTORY)) as here:
             remove_tree(here, name, is_ours=True)
-        finally:
-            os.close(here)
 
 
 def remove_tree(parent: int, name: str, *, is_ours: bool = False) -> None:
@@ -443,8 +410,7 @@ def remove_tree(parent: int, name: str, *, is_ours: bool = False) -> None:
             os.unlink(current, dir_fd=parent)
             continue
         change_mode(parent, current, PRIVATE)
-        here = os.open(current, DIRECTORY, dir_fd=parent)
-        try:
+        with Open(os.open(current, DIRECTORY, dir_fd=parent)) as here:
             for inner in os.listdir(here):
                 if not stat.S_ISDIR(os.stat(inner, dir_fd=here, follow_symlinks=False).st_mode):
                     os.unlink(inner, dir_fd=here)
@@ -455,8 +421,6 @@ def remove_tree(parent: int, name: str, *, is_ours: bool = False) -> None:
                     number += 1
                 os.rename(inner, f"{moved}{number}", src_dir_fd=here, dst_dir_fd=parent)
                 waiting.append(f"{moved}{number}")
-        finally:
-            os.close(here)
         os.rmdir(current, dir_fd=parent)
 
 
@@ -483,8 +447,7 @@ def _prepare(preparation: Preparation) -> None:
     directory, name = os.path.split(preparation.path)
     if preparation.kind == Preparation.DIRECTORY:
         make_private(directory)
-    parent = os.open(directory, DIRECTORY)
-    try:
+    with Open(os.open(directory, DIRECTORY)) as parent:
         if preparation.kind == Preparation.USED:
             os.utime(name, dir_fd=parent, follow_symlinks=False)
         elif preparation.kind == Preparation.FILE:
@@ -494,11 +457,10 @@ def _prepare(preparation: Preparation) -> None:
         elif preparation.kind == Preparation.GONE:
             remove_path(preparation.path)
         elif preparation.kind == Preparation.LINK:
-            _link(parent, name, preparation.content)
+            with suppress(FileExistsError):
+                os.symlink(preparation.content, os.fsencode(name), dir_fd=parent)
         else:
             _ensure(parent, name, is_directory=preparation.kind == Preparation.DIRECTORY)
-    finally:
-        os.close(parent)
 
 
 def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
@@ -513,17 +475,8 @@ def _ensure(parent: int, name: str, *, is_directory: bool) -> None:
     if is_directory:
         make_directory(parent, name)
         return
-    try:
+    with suppress(FileExistsError):  # another box of this project is starting
         write_new(name, b"", PRIVATE_FILE, parent)
-    except FileExistsError:
-        pass  # another box of this project is starting
-
-
-def _link(parent: int, name: str, target: bytes) -> None:
-    try:
-        os.symlink(target, os.fsencode(name), dir_fd=parent)
-    except FileExistsError:
-        pass
 
 
 def _with_others(parent: int, name: str, preparation: Preparation) -> bytes:
@@ -537,11 +490,8 @@ def _with_others(parent: int, name: str, preparation: Preparation) -> bytes:
     take_lock(parent, waits=True)
     if lstat(parent, name) is None or has_content(parent, name, before) or has_content(parent, name, content):
         return content
-    descriptor = open_file(parent, name)
-    try:
+    with Open(open_file(parent, name)) as descriptor:
         others = os.read(descriptor, os.fstat(descriptor).st_size).split(b"\n")
-    finally:
-        os.close(descriptor)
     first, *lines = content.split(b"\n")
     if others[0] != first or others[-2:] != lines[-2:]:
         raise OSError(0, "another box has left something else there; try again")

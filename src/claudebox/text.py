@@ -39,12 +39,10 @@ def style_for(is_terminal: bool, environ: dict[str, str], columns: int = WIDTH) 
 
 # What Python takes for printable although nothing is to be seen: variation selectors, fillers of Hangul and others, the
 # empty pattern of Braille, and whatever else Unicode lets a terminal ignore.
-INVISIBLE = frozenset(
-    (
-        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x16FE4, 0x1D159),
-        *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
-    )
-)
+INVISIBLE = {
+    *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x16FE4, 0x1D159),
+    *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
+}
 
 
 def escape(text: str) -> str:

@@ -19,7 +19,7 @@ from claudebox.servers.broker import Session, serve
 from claudebox.servers.broker.credentials import Fixed, Subscription
 from claudebox.servers.broker.upstream import Connection, Upstream, trust
 from claudebox.servers.broker.usage import Allowance, Meter
-from claudebox.state.journal import read_journal
+from claudebox.state.memory import read_journal
 from conftest import Box
 from running.needs import needed
 

@@ -12,7 +12,7 @@ from claudebox.output.terminal import show
 from claudebox.servers.allowlist import can_be_listed
 from claudebox.settings.table import ALLOWLIST
 from claudebox.settings.words import Request
-from claudebox.state.journal import read_journal
+from claudebox.state.memory import read_journal
 from claudebox.state.reach import own_instance
 from claudebox.text import bytes_text, escape
 

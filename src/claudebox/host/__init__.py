@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.host.tree import Tree
 from claudebox.model import Person
 from claudebox.record import Record
@@ -87,7 +87,8 @@ def _working_directory() -> str:
 
 def find_person(tree: Tree, uid: int, gid: int, home: str) -> Person:
     """The account with this uid. `home` is what the environment says; it wins if it is an absolute path."""
-    name, database_home = _account(tree, uid)
+    row = _row(tree, "/etc/passwd", uid)
+    name, database_home = (row[0], row[5]) if len(row) > 6 else _account_elsewhere(tree, uid)
     home = home if home.startswith("/") else database_home
     if not home.startswith("/"):
         raise Problem("HOME is not set to an absolute path", "export HOME=/path/to/your/home")
@@ -98,7 +99,7 @@ def find_person(tree: Tree, uid: int, gid: int, home: str) -> Person:
         uid=uid,
         gid=gid,
         name=name,
-        group=_group(tree, gid),
+        group="".join(_row(tree, "/etc/group", gid)[:1]) or f"group{gid}",
         home=real,
         account_home=account_home if account_home not in (None, "/", real) else "",
     )
@@ -106,31 +107,21 @@ def find_person(tree: Tree, uid: int, gid: int, home: str) -> Person:
 
 def account_name(tree: Tree, uid: int) -> str:
     """What /etc/passwd calls the account; "" if it does not know it."""
-    return next((fields[0] for fields in _database(tree, "/etc/passwd") if fields[2:3] == [str(uid)]), "")
+    return "".join(_row(tree, "/etc/passwd", uid)[:1])
 
 
-def _account(tree: Tree, uid: int) -> tuple[str, str]:
-    for fields in _database(tree, "/etc/passwd"):
-        if len(fields) >= 7 and fields[2] == str(uid):
-            return fields[0], fields[5]
+def _row(tree: Tree, path: str, number: int) -> list[str]:
+    """The fields of the account, or the group, with this number; none if the file does not have it."""
+    rows = (line.split(":") for line in (tree.text(path) or "").splitlines())
+    return next((fields for fields in rows if fields[2:3] == [str(number)]), [])
+
+
+def _account_elsewhere(tree: Tree, uid: int) -> tuple[str, str]:
+    """Name and home of an account from LDAP or systemd."""
     if not tree.root:
-        import pwd  # imported late: it is only for accounts from LDAP or systemd
+        import pwd
 
-        try:
+        with suppress(KeyError):
             entry = pwd.getpwuid(uid)
-        except KeyError:
-            pass
-        else:
             return entry.pw_name, entry.pw_dir
     return f"user{uid}", ""
-
-
-def _group(tree: Tree, gid: int) -> str:
-    for fields in _database(tree, "/etc/group"):
-        if len(fields) >= 3 and fields[2] == str(gid):
-            return fields[0]
-    return f"group{gid}"
-
-
-def _database(tree: Tree, path: str) -> list[list[str]]:
-    return [line.split(":") for line in (tree.text(path) or "").splitlines()]

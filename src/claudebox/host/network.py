@@ -138,8 +138,7 @@ def _is_address(text: str) -> bool:
 
 def own_addresses() -> tuple[str, ...]:
     """Every address of this host. The kernel is asked, because no file of /proc has the prefixes of IPv4."""
-    kernel = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
-    try:
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as kernel:
         question = (HEADER + ADDRESS_HEADER, DUMP_ADDRESSES, IS_DUMP_REQUEST, 1, 0)
         sizes = (4, 2, 2, 4, 4)
         request = b"".join(value.to_bytes(size, "little") for value, size in zip(question, sizes, strict=True))
@@ -148,8 +147,6 @@ def own_addresses() -> tuple[str, ...]:
         while _take_addresses(kernel.recv(BUFFER_BYTES), found):
             pass
         return tuple(found)
-    finally:
-        kernel.close()
 
 
 def _take_addresses(answer: bytes, found: dict[str, None]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from claudebox.errors import suppress
 from claudebox.host.system import NIX_SOCKETS
 from claudebox.host.tree import Tree
 from claudebox.record import Record
@@ -9,6 +10,7 @@ from claudebox.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader
     from socket import socket
 
 SOCKET = f"{NIX_SOCKETS}/socket"
@@ -45,29 +47,26 @@ def ask_daemon() -> Daemon:
     """Greet the daemon as a client would, and ask for nothing."""
     import socket
 
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, 0)
-    try:
+    with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(GREETING_SECONDS)
         connection.connect(SOCKET)
-        return _greet(connection)
-    except OSError:
-        return Daemon(answers=False)
-    finally:
-        connection.close()
+        with connection.makefile("rb") as reader:
+            return _greet(connection, reader)
+    return Daemon(answers=False)
 
 
-def _greet(connection: socket) -> Daemon:
+def _greet(connection: socket, reader: BufferedReader) -> Daemon:
     connection.sendall(_words(CLIENT_HELLO))
-    if _number(connection) != DAEMON_HELLO:
+    if _number(reader) != DAEMON_HELLO:
         return Daemon(answers=False)
-    version = min(_number(connection), OUR_VERSION)
+    version = min(_number(reader), OUR_VERSION)
     connection.sendall(_words(version, 0, 0))  # two fields that are no longer used
     if version >= SENDS_NIX_VERSION:
-        size = _number(connection)
+        size = _number(reader)
         if size > LONGEST_STRING_BYTES:
             return Daemon(answers=False)
-        _read(connection, size + -size % WORD)
-    trust = _number(connection) if version >= OUR_VERSION else 0
+        reader.read(size + -size % WORD)
+    trust = _number(reader) if version >= OUR_VERSION else 0
     return Daemon(answers=True, trusts={TRUSTED: True, NOT_TRUSTED: False}.get(trust))
 
 
@@ -75,18 +74,11 @@ def _words(*numbers: int) -> bytes:
     return b"".join(number.to_bytes(WORD, "little") for number in numbers)
 
 
-def _number(connection: socket) -> int:
-    return int.from_bytes(_read(connection, WORD), "little")
-
-
-def _read(connection: socket, size: int) -> bytes:
-    content = b""
-    while len(content) < size:
-        piece = connection.recv(size - len(content))
-        if not piece:
-            raise ConnectionError
-        content += piece
-    return content
+def _number(reader: BufferedReader) -> int:
+    word = reader.read(WORD)
+    if len(word) < WORD:
+        raise ConnectionError
+    return int.from_bytes(word, "little")
 
 
 def read_config(tree: Tree) -> dict[str, str] | None:

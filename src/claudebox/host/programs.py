@@ -48,13 +48,6 @@ def _as_typed(host: Host, path: str) -> str:
     return normalize(posixpath.join(host.cwd, path))
 
 
-NATIVE = "native installer"
-NPM = "npm"
-NIX = "Nix"
-SYSTEM = "system package"
-SCRIPT = "script"
-BINARY = "binary"
-
 PACKAGE = "@anthropic-ai/claude-code"
 SHIM_MARK = b"# cmd-shim-target="
 SYSTEM_TREES = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/")
@@ -157,14 +150,14 @@ def _python_trees(tree: Tree, interpreter: str, real: str) -> list[str]:
 
 def _kind(real: str, is_script: bool) -> str:
     if real.startswith("/nix/store/"):
-        return NIX
+        return "Nix"
     if "/node_modules/" in real:
-        return NPM
+        return "npm"
     if "/claude/versions/" in real:
-        return NATIVE
+        return "native installer"
     if real.startswith(SYSTEM_TREES):
-        return SYSTEM
-    return SCRIPT if is_script else BINARY
+        return "system package"
+    return "script" if is_script else "binary"
 
 
 SYSTEM_PROGRAMS = ("/usr/bin/", "/bin/")

@@ -91,8 +91,7 @@ def check_project(path: str, homes: tuple[str, ...], places: tuple[SecretPlace, 
         refusal = f"it {verb} {secret.path} ({secret.reason})"
     if refusal:
         raise Problem(
-            f"{path} cannot be a project: {refusal}",
-            "cd to the directory of one project and start claudebox there",
+            f"{path} cannot be a project: {refusal}", "cd to the directory of one project and start claudebox there"
         )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import stat
 
-from claudebox.errors import Problem
-from claudebox.files import c_call
+from claudebox.errors import Problem, suppress
+from claudebox.files import Open, c_call
 from claudebox.host.tree import Tree
 
 TYPE_CHECKING = False
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 # Options of prctl.
 SET_PARENT_DEATH_SIGNAL = 1
 ADOPT_ORPHANS = 36  # PR_SET_CHILD_SUBREAPER
+
 CLONE = {"x86_64": 56, "aarch64": 220}
-
-
 NEW_USER_NAMESPACE = 0x10000000
 NEW_PID_NAMESPACE = 0x20000000
 NEW_MOUNT_NAMESPACE = 0x00020000
@@ -88,10 +87,8 @@ def enter_network_namespace(settings: tuple[tuple[str, str], ...]) -> None:
     if c_call("unshare", NEW_NETWORK_NAMESPACE) != 0:
         refuse("network")
     for name, value in settings:
-        try:
+        with suppress(OSError):  # a kernel may lack it, such as one without IPv6
             write(f"/proc/sys/net/{name}", value)
-        except OSError:
-            pass  # a kernel may lack it, such as one without IPv6
 
 
 GET_OWNER = 0xB701  # NS_GET_USERNS
@@ -109,11 +106,8 @@ def refuse(kind: str) -> NoReturn:
 
 
 def write(path: str, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-    try:
+    with Open(os.open(path, os.O_WRONLY | os.O_CLOEXEC)) as descriptor:
         os.write(descriptor, text.encode())
-    finally:
-        os.close(descriptor)
 
 
 def advice(module: str = "") -> tuple[str]:
@@ -192,9 +186,8 @@ def refuse_internet_sockets() -> None:
         if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             import socket
 
-            stream = socket.socket(fileno=os.dup(descriptor))
-            family = stream.family
-            stream.close()
+            with socket.socket(fileno=os.dup(descriptor)) as stream:
+                family = stream.family
             if family != socket.AF_UNIX:
                 raise Problem(
                     f"descriptor {descriptor} is a socket of this host's network, which the box would get with it",

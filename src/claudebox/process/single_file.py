@@ -71,15 +71,12 @@ def serve_from_memory() -> None:
     sys.meta_path.insert(0, Finder(archive))
 
 
-START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.{} import main; main()"
-START_FROM_ARCHIVE = (
-    "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.process.single_file import serve_from_memory; "
-    "serve_from_memory(); from claudebox.{} import main; main()"
-)
+START = "import sys; sys.path.insert(0, sys.argv.pop(1)); {}from claudebox.cli import main; main()"
+FROM_ARCHIVE = "from claudebox.process.single_file import serve_from_memory; serve_from_memory(); "
 
 
-def own_command(module: str = "cli") -> list[str]:
+def own_command() -> list[str]:
     """The command uses the same interpreter, isolated: the current directory does not get on the module path."""
     source = os.path.abspath(__file__).removesuffix("/claudebox/process/single_file.py")
-    start = START_FROM_ARCHIVE if os.path.isfile(source) else START
-    return [sys.executable, "-I", "-S", "-c", start.format(module), source]
+    start = START.format(FROM_ARCHIVE if os.path.isfile(source) else "")
+    return [sys.executable, "-I", "-S", "-c", start, source]

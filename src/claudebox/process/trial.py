@@ -7,6 +7,7 @@ import select
 import subprocess
 
 from claudebox.errors import Problem
+from claudebox.files import Open
 from claudebox.host import Host, read_host, system
 from claudebox.host.programs import trusted_path
 from claudebox.host.tree import Tree
@@ -87,12 +88,9 @@ def run_in_namespaces(work: Callable[[], list[str]]) -> list[str]:
         except OSError as error:
             raise Problem(f"the trial failed: {error}") from None
 
-    life = start_beside(answer, ())
-    try:
+    with Open(start_beside(answer, ())) as life:
         is_over = bool(select.select([life], [], [], TRIAL_SECONDS)[0])
         said = os.read(life, LONGEST_MESSAGE).decode(errors="replace") if is_over else ""
-    finally:
-        os.close(life)
     if not said.startswith(READY.decode()):
         raise Problem(said.partition("\0")[0] or "the trial failed without a word")
     return said.split()

@@ -2,22 +2,8 @@
 
 from __future__ import annotations
 
-from claudebox.model import (
-    ABSENT,
-    COVER,
-    DEV,
-    FILE,
-    HIDE,
-    MASK,
-    PROC,
-    RO,
-    SYMLINK,
-    TMPFS,
-    WRITABLE,
-    Launch,
-    Mount,
-    Plan,
-)
+from claudebox import model
+from claudebox.model import Launch, Mount, Plan
 from claudebox.record import Record
 
 
@@ -73,25 +59,25 @@ def _isolation(plan: Plan, *, makes_network: bool) -> list[Operation]:
 
 def _mount(mount: Mount) -> list[Operation]:
     path, source = mount.path, mount.source
-    if mount.kind in (RO, ABSENT) or (mount.kind == MASK and source):
+    if mount.kind in (model.RO, model.ABSENT) or (mount.kind == model.MASK and source):
         return [("--ro-bind", source, path)]
-    if mount.kind in WRITABLE:
+    if mount.kind in model.WRITABLE:
         return [("--bind", source, path)]
-    if mount.kind == SYMLINK:
+    if mount.kind == model.SYMLINK:
         return [("--symlink", source, path)]
-    if mount.kind == TMPFS:
+    if mount.kind == model.TMPFS:
         size = ("--size", str(mount.size)) if mount.size else ()
         return [("--perms", f"{mount.mode:04o}", *size, "--tmpfs", path)]
-    if mount.kind == FILE:
+    if mount.kind == model.FILE:
         return [("--perms", f"{mount.mode:04o}", "--file", Data(mount.content, path), path)]
-    if mount.kind in (COVER, MASK):
+    if mount.kind in (model.COVER, model.MASK):
         # The file itself is not bound: meanwhile it may have become a symlink to another.
         return [("--perms", f"{mount.mode:04o}", "--ro-bind-data", Data(mount.content, path), path)]
-    if mount.kind == PROC:
+    if mount.kind == model.PROC:
         return [("--proc", path)]
-    if mount.kind == DEV:
+    if mount.kind == model.DEV:
         return [("--dev", path)]
-    assert mount.kind == HIDE, mount.kind
+    assert mount.kind == model.HIDE, mount.kind
     if mount.is_dir:
         return [("--perms", "0555", "--tmpfs", path), ("--remount-ro", path)]
     return [("--ro-bind", "/dev/null", path)]

@@ -73,11 +73,7 @@ def _socket() -> Block:
     types: list[Case] = [(INTERNET_TYPES, protocols)]
     internet = _choose(SECOND_ARGUMENT, types, _fail(NO_SUCH_TYPE), bits=TYPE_BITS)
     netlink = _choose(THIRD_ARGUMENT, [(NETLINK_PROTOCOLS, ALLOWED)], no_such_protocol)
-    families: list[Case] = [
-        ((UNIX,), ALLOWED),
-        ((INET, INET6), internet),
-        ((NETLINK,), netlink),
-    ]
+    families: list[Case] = [((UNIX,), ALLOWED), ((INET, INET6), internet), ((NETLINK,), netlink)]
     return _choose(FIRST_ARGUMENT, families, _fail(NO_SUCH_FAMILY))
 
 

@@ -17,6 +17,7 @@ import struct
 import threading
 import time
 from collections import Counter, defaultdict, deque
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -119,10 +120,8 @@ class Diallers(Generic[C]):
             return
         self.busy[name] += 1
         if self.threads < min(self.busy.total(), MOST_THREADS):
-            try:
+            with suppress(RuntimeError):  # the box may have used up this user's processes; there is at least one thread
                 self._start_thread()
-            except RuntimeError:
-                pass  # the box may have used up this user's processes; there is at least one thread
         self.orders.put(connection)
 
     def _start_thread(self) -> None:
@@ -356,7 +355,7 @@ def carry_to_loopback(listeners: list[tuple[int, int]]) -> None:
 
     Many development servers listen at ::1 alone. A port at which nobody listens resets the connection.
     """
-    carrier: Carrier[Connection] = Carrier(lambda connection: _connect_to_loopback(connection.port))
+    carrier: Carrier[Connection] = Carrier(_connect_to_loopback)
     for descriptor, port in listeners:
         carrier.listen(socket.socket(fileno=descriptor), partial(_leading_to, port))
     carrier.run()
@@ -366,9 +365,8 @@ def _leading_to(port: int, client: socket.socket) -> Connection:
     return Connection(client, str(port), port)
 
 
-def _connect_to_loopback(port: int) -> socket.socket:
+def _connect_to_loopback(connection: Connection) -> socket.socket:
     first, last = LOOPBACKS
-    try:
-        return socket.create_connection((first, port), LOOPBACK_SECONDS)
-    except OSError:
-        return socket.create_connection((last, port), LOOPBACK_SECONDS)
+    with suppress(OSError):
+        return socket.create_connection((first, connection.port), LOOPBACK_SECONDS)
+    return socket.create_connection((last, connection.port), LOOPBACK_SECONDS)

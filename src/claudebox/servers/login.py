@@ -72,14 +72,11 @@ def copy_newer(login: Login, *, may_switch: bool = True) -> None:
 
     Only a launch may switch to another file. Two boxes that share different ones would replace the copy in turns.
     """
-    descriptor = files.open_lock(login.all_projects.auth_lock)
-    try:
+    with files.Open(files.open_lock(login.all_projects.auth_lock)) as descriptor:
         files.take_lock(descriptor, waits=True)
         copied = "".join(noted(login)[:1])
         if may_switch or not copied or copied.startswith(f"{login.file} "):
             _copy(login)
-    finally:
-        os.close(descriptor)
 
 
 def _copy(login: Login) -> None:

@@ -61,11 +61,8 @@ def reserve(path: str) -> Replacement:
 
 def replace(path: str, credentials: dict[str, Any]) -> None:
     """Raises OSError, and leaves the file as it was then."""
-    replacement = reserve(path)
-    try:
+    with reserve(path) as replacement:
         replacement.put(dump(credentials))
-    finally:
-        replacement.drop()
 
 
 class Tokens(Record):
@@ -76,7 +73,6 @@ class Tokens(Record):
     expires_at: float  # seconds
     scopes: tuple[str, ...] = ()
     client: str = ""
-    subscription: str = ""
 
 
 def parse(content: bytes) -> dict[str, Any] | None:
@@ -115,7 +111,6 @@ def tokens_in(credentials: dict[str, Any] | None) -> Tokens | None:
         expires_at=min(expiry_ms(login), LATEST) / MILLISECONDS,
         scopes=tuple(filter(None, map(str, scopes))) if isinstance(scopes, list) else (),
         client=_sendable(login, "clientId"),
-        subscription=_sendable(login, "subscriptionType"),
     )
 
 

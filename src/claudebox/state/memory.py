@@ -1,4 +1,4 @@
-"""The one format in which claudebox remembers something from one start to the next.
+"""What claudebox remembers from one start to the next, in one format; and what boxes did, in journals.
 
     What you agreed to: … Remove this file to be asked again. (format 1)
     … lines …
@@ -12,9 +12,12 @@ most ask again, and those that cannot ask refuse the start.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import stat
 
+from claudebox.errors import suppress
+from claudebox.files import Open, lstat
 from claudebox.host.tree import Tree
 from claudebox.model import Preparation
 from claudebox.record import Record
@@ -22,6 +25,7 @@ from claudebox.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 END = "end"
 
@@ -127,3 +131,46 @@ def unescape(line: str) -> str | None:
     except (UnicodeDecodeError, Warning):  # Python warns of escapes that it does not know
         return None
     return text if escape(text) == line else None
+
+
+LARGEST_JOURNAL = 1 << 20  # bytes; then the file becomes the older half, and the older half before it is gone
+OLDER = ".1"
+APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def note_in_journal(file: str, /, **fields: str | int) -> None:
+    """Append what a box did, as a line of JSON. It never holds what was said, and no secret: the caller sees to that.
+
+    If it cannot be written, nothing else suffers.
+    """
+    import json
+    import time
+
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    line = json.dumps({"time": stamp, "box": os.getpid(), **fields}).encode() + b"\n"
+    with suppress(OSError):
+        status = lstat(None, file)
+        if status is not None and status.st_size + len(line) > LARGEST_JOURNAL:
+            os.rename(file, file + OLDER)
+        with Open(os.open(file, APPEND, 0o600)) as journal:
+            os.write(journal, line)
+
+
+def read_journal(path: str) -> list[dict[str, Any]]:
+    """All entries of the journal, the oldest first, without those that were not written to their end."""
+    lines: list[bytes] = []
+    for half in (path + OLDER, path):
+        with suppress(OSError), open(half, "rb") as file:
+            lines += file.read(2 * LARGEST_JOURNAL).splitlines()
+    return list(filter(None, map(json_object, lines)))
+
+
+def json_object(text: bytes) -> dict[str, Any]:
+    """What a JSON object says; nothing if the text is none."""
+    import json
+
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

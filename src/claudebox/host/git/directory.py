@@ -122,12 +122,7 @@ class _Search:
             path = f"{directory}/{entry.name}"
             if entry.is_symlink():
                 self._follow(path, name)
-            elif (
-                part in GITS_OWN
-                and path not in self.seen
-                and path not in self.git_dirs
-                and not self._is_gits(path, part)
-            ):
+            elif part in GITS_OWN and not self._is_gits(path, part):
                 self.found.append(Entry(path, STRANGE))
             elif entry.is_dir(follow_symlinks=False):
                 self.enter(path, name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import stat
 
+from claudebox.errors import suppress
 from claudebox.host.git import pointed_to
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside, normalize
@@ -137,20 +138,17 @@ def _is_packed(tree: Tree, path: str, blob: bytes) -> bool:
     status = tree.lstat(path)
     if status is None or not stat.S_ISREG(status.st_mode):
         return False  # a FIFO would never end
-    try:
-        with open(tree.root + path, "rb") as file:
-            head = file.read(PACK_NAMES)
-            first, last = (int.from_bytes(head[at : at + 4], "big") for at in (4 + 4 * blob[0], 8 + 4 * blob[0]))
-            low, high = first if blob[0] else 0, last
-            while head.startswith(PACK_HEAD) and low < high:
-                middle = (low + high) // 2
-                file.seek(PACK_NAMES + BLOB * middle)
-                name = file.read(BLOB)
-                if name == blob:
-                    return True
-                low, high = (middle + 1, high) if name < blob else (low, middle)
-    except OSError:
-        pass
+    with suppress(OSError), open(tree.root + path, "rb") as file:
+        head = file.read(PACK_NAMES)
+        first, last = (int.from_bytes(head[at : at + 4], "big") for at in (4 + 4 * blob[0], 8 + 4 * blob[0]))
+        low, high = first if blob[0] else 0, last
+        while head.startswith(PACK_HEAD) and low < high:
+            middle = (low + high) // 2
+            file.seek(PACK_NAMES + BLOB * middle)
+            name = file.read(BLOB)
+            if name == blob:
+                return True
+            low, high = (middle + 1, high) if name < blob else (low, middle)
     return False
 
 

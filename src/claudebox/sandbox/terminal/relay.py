@@ -14,7 +14,7 @@ import struct
 import termios
 import time
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.process import signal
 from claudebox.sandbox.parent import has_child_ended
 from claudebox.sandbox.terminal import (
@@ -106,10 +106,8 @@ class UsersTerminal:
             return
         self.is_raw = False
         if self.is_foreground():
-            try:
+            with suppress(termios.error):  # it is gone
                 termios.tcsetattr(self.descriptor, termios.TCSANOW, self.before)
-            except termios.error:
-                pass  # it is gone
         self._write_note()
 
     def lose(self) -> None:
@@ -132,22 +130,18 @@ class UsersTerminal:
 
     def copy_modes(self, other: int) -> None:
         """Set the modes of another terminal as they are here."""
-        try:
+        with suppress(termios.error):  # it is gone
             modes = termios.tcgetattr(self.descriptor)
             # Somebody else, such as a pager in a pipeline, may have it already.
             if modes[LOCAL] & termios.ICANON:
                 termios.tcsetattr(other, termios.TCSANOW, modes)
-        except termios.error:
-            pass  # it is gone
 
     def copy_size(self, other: int) -> None:
         """Set the size of another terminal as it is here. The kernel tells its programs if that is a change."""
         if other < 0:
             return
-        try:
+        with suppress(OSError):  # it is gone
             fcntl.ioctl(other, termios.TIOCSWINSZ, fcntl.ioctl(self.descriptor, termios.TIOCGWINSZ, SIZE))
-        except OSError:
-            pass  # it is gone
 
 
 def require_one_terminal(terminal: int, streams: tuple[int, ...] = STREAMS) -> None:
@@ -236,11 +230,9 @@ class Relay:
         """Take away a row for a moment: every program draws again then."""
         while self.sizes and self.sizes[0][0] <= time.monotonic():
             rows = self.sizes.pop(0)[1]
-            try:
+            with suppress(OSError):  # the box has ended
                 size = fcntl.ioctl(self.master, termios.TIOCGWINSZ, SIZE)
                 fcntl.ioctl(self.master, termios.TIOCSWINSZ, struct.pack("H", rows) + size[2:])
-            except OSError:
-                pass  # the box has ended
 
     def begin(self) -> None:
         """Prepare both terminals. The program has not started yet."""
@@ -351,14 +343,12 @@ class Relay:
         """Read as much as is there, up to a limit, and show it."""
         pieces: list[bytes] = []
         total = 0
-        try:
+        with suppress(OSError):  # nothing more is there
             while total < LONGEST_READ:
                 pieces.append(os.read(self.master, LONGEST_READ))
                 total += len(pieces[-1])
                 if len(pieces[-1]) < SHORT_READ:
                     break
-        except OSError:
-            pass  # nothing more is there
         self.output = self.filter.feed(b"".join(pieces))
         if ESCAPE in self.output:
             # Before it is shown: if we are killed in between, too much is undone, which does no harm.
@@ -469,10 +459,8 @@ class Relay:
         self._order(GO_ON if has_keys else GO_ON_BEHIND)
 
     def _order(self, order: bytes) -> None:
-        try:
+        with suppress(BrokenPipeError):  # somebody has killed the leader; `_hear_leader` sees to it
             os.write(self.terminal.orders, order)
-        except BrokenPipeError:
-            pass  # somebody has killed the leader; `_hear_leader` sees to it
 
     def _lose_terminal(self) -> None:
         """The window is closed. The programs in the box see the same of their terminal.

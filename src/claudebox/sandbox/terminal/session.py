@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.process import signal
 from claudebox.process.companion import die_with_parent, forget_arguments
 from claudebox.process.isolation import close_all_but, fork_into_namespaces, fork_sibling, scope_to_box
@@ -200,10 +200,8 @@ class Leader:
             os._exit(1)
 
     def _tell(self, word: bytes) -> None:
-        try:
+        with suppress(BrokenPipeError):  # somebody has killed the parent: what is left to hear is the end of its orders
             os.write(self.telling, word)
-        except BrokenPipeError:
-            pass  # somebody has killed the parent; what it has left to hear is the end of its orders
 
     def _remember_foreground(self) -> None:
         """Remember the foreground group unless it is ours: a shell in the box may have changed it."""
@@ -221,10 +219,8 @@ class Leader:
             self.front = self.box  # the group is gone
 
     def _send(self, group: int, number: int) -> None:
-        try:
+        with suppress(OSError):  # nobody is left in it
             os.killpg(group, number)
-        except OSError:
-            pass  # nobody is left in it
 
     def _restore_terminal(self) -> None:
         """Do what the parent, which somebody has killed, can do no more. A shell may have done some of it."""
@@ -235,12 +231,10 @@ class Leader:
         if not note:
             return
         before, raw, undo = marshal.loads(note)  # noqa: S302  (the parent has written it)
-        try:
+        with suppress(OSError, termios.error):  # the terminal is gone, too
             if termios.tcgetattr(self.terminal) == raw:
                 termios.tcsetattr(self.terminal, termios.TCSANOW, before)
             self._show(undo)
-        except (OSError, termios.error):
-            pass  # the terminal is gone, too
 
     def _show(self, codes: bytes) -> None:
         """Write them, as soon as the terminal has taken what the parent wrote last."""
@@ -249,19 +243,15 @@ class Leader:
         poll = select.poll()
         poll.register(self.terminal, select.POLLOUT)
         while codes and poll.poll(STUCK_MILLISECONDS):
-            try:
+            with suppress(BlockingIOError):
                 codes = codes[os.write(self.terminal, codes) :]
-            except BlockingIOError:
-                pass
 
 
 def fork_sentinel(group: int) -> int:
     sentinel = os.fork()
     if sentinel != 0:
-        try:
+        with suppress(OSError):  # the box has ended already
             os.setpgid(sentinel, group)
-        except OSError:
-            pass  # the box has ended already
         return sentinel
     try:
         die_with_parent()

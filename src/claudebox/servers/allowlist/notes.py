@@ -16,7 +16,7 @@ from claudebox.model import Origin
 from claudebox.servers.allowlist import END, WEB, Allowed, HostList, is_name, with_port
 from claudebox.servers.allowlist.dns import AAAA, A
 from claudebox.servers.allowlist.greeting import Refusal
-from claudebox.state import journal
+from claudebox.state.memory import note_in_journal
 from claudebox.text import escape, fill
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
@@ -97,7 +97,7 @@ class Notes:
     def _note(self, **fields: str | int) -> None:
         self.lines += 1
         if self.path and self.lines <= MOST_LINES:
-            journal.note(self.path, **fields)
+            note_in_journal(self.path, **fields)
         else:
             self._say_once(f"after {MOST_LINES} lines, nothing more of this box is noted")
 
@@ -105,7 +105,7 @@ class Notes:
         """Say in the journal that it is not complete."""
         if self.path and why not in self.stopped:
             self.stopped.add(why)
-            journal.note(self.path, name="", port=0, verdict="stopped", why=why)
+            note_in_journal(self.path, name="", port=0, verdict="stopped", why=why)
 
 
 def refused_text(refused: dict[str, tuple[int, bool]]) -> str:

@@ -22,18 +22,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from claudebox.host.network import read_neighbourhood, rejected_range
 from claudebox.host.tree import Tree
 from claudebox.process.companion import READY
-from claudebox.servers.allowlist import DNS_PORT, LIFE, HostList, can_be_listed
+from claudebox.servers.allowlist import DNS_PORT, LIFE, HostList, can_be_listed, greeting
 from claudebox.servers.allowlist.dns import NameServer
-from claudebox.servers.allowlist.greeting import (
-    ILLEGAL_PARAMETER,
-    NO_ALERT,
-    UNRECOGNIZED_NAME,
-    BadHello,
-    Refusal,
-    in_words_of,
-    is_tls,
-    server_name,
-)
+from claudebox.servers.allowlist.greeting import NO_ALERT, Refusal
 from claudebox.servers.allowlist.notes import Notes
 from claudebox.servers.carrier import Carrier, Connection, Flow
 
@@ -82,11 +73,10 @@ def _receive(channel: socket.socket) -> Iterator[socket.socket]:
 
 def original_destination(client: socket.socket) -> tuple[bytes, int]:
     """The packed address and the port to which a program wanted to connect before nft redirected it."""
-    if client.family == socket.AF_INET6:
-        raw = client.getsockopt(socket.IPPROTO_IPV6, ORIGINAL_DESTINATION, 28)
-        return raw[8:24], int.from_bytes(raw[2:4], "big")
-    raw = client.getsockopt(socket.IPPROTO_IP, ORIGINAL_DESTINATION, 16)
-    return raw[4:8], int.from_bytes(raw[2:4], "big")
+    is_ipv6 = client.family == socket.AF_INET6
+    level, size = (socket.IPPROTO_IPV6, 28) if is_ipv6 else (socket.IPPROTO_IP, 16)
+    raw = client.getsockopt(level, ORIGINAL_DESTINATION, size)
+    return raw[8:24] if is_ipv6 else raw[4:8], int.from_bytes(raw[2:4], "big")
 
 
 class Opened(Connection):
@@ -172,7 +162,7 @@ class Relay(Carrier[Opened]):
             self._say_why(connection, connection.refusal)
 
     def _say_why(self, connection: Opened, refusal: Refusal) -> None:
-        said = in_words_of(connection.first, refusal)
+        said = greeting.in_words_of(connection.first, refusal)
         if said is None and len(connection.first) < MOST_FIRST_BYTES:
             return  # more would tell
         if not said:
@@ -221,7 +211,7 @@ class Relay(Carrier[Opened]):
             out.end()
             return
         try:
-            is_known = not is_tls(connection.first) or _names_its_host(connection, is_all=not data)
+            is_known = not greeting.is_tls(connection.first) or _names_its_host(connection, is_all=not data)
         except Refusal as refusal:
             self.refuse(connection, refusal)
             return
@@ -244,13 +234,13 @@ def _names_its_host(connection: Opened, *, is_all: bool) -> bool:
     """Whether a ClientHello names the host that it goes to; False if it is not complete yet. Raises a Refusal."""
     name = connection.name
     try:
-        said = server_name(connection.first)
-    except BadHello as bad:
-        raise Refusal(f"TLS to {name}: {bad}", ILLEGAL_PARAMETER) from None
+        said = greeting.server_name(connection.first)
+    except greeting.BadHello as bad:
+        raise Refusal(f"TLS to {name}: {bad}", greeting.ILLEGAL_PARAMETER) from None
     if said is None and (is_all or len(connection.first) > MOST_FIRST_BYTES):
-        raise Refusal(f"TLS to {name}: the ClientHello is not complete", ILLEGAL_PARAMETER)
+        raise Refusal(f"TLS to {name}: the ClientHello is not complete", greeting.ILLEGAL_PARAMETER)
     if said is not None and said.removesuffix(".") != name:
-        raise Refusal(f"TLS for {said or 'no name'} on a connection to {name}", UNRECOGNIZED_NAME)
+        raise Refusal(f"TLS for {said or 'no name'} on a connection to {name}", greeting.UNRECOGNIZED_NAME)
     return said is not None
 
 

@@ -20,39 +20,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 
 from claudebox.model import Broker
 from claudebox.process.companion import READY
 from claudebox.record import Record
+from claudebox.servers.broker import messages, policy
 from claudebox.servers.broker.credentials import ANSWER_SECONDS, NOT_RENEWED, Fixed, Subscription, renew
-from claudebox.servers.broker.messages import (
-    LAST_CHUNK,
-    AnswerHead,
-    Framing,
-    Headers,
-    Malformed,
-    Reader,
-    RequestHead,
-    Truncated,
-    chunk,
-    head_bytes,
-    read_body,
-    read_request,
-)
-from claudebox.servers.broker.policy import (
-    FAILED,
-    INVALID,
-    TOO_LARGE,
-    Cutter,
-    Leak,
-    Refusal,
-    Revoked,
-    answered_headers,
-    check_request,
-    sent_headers,
-)
+from claudebox.servers.broker.policy import FAILED, Refusal
 from claudebox.servers.broker.upstream import CLOSING, Gone, Upstream, trust
 from claudebox.servers.broker.usage import Allowance, Meter, Usage
 
@@ -128,11 +104,9 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
 
 def _warm(session: Session) -> None:
     """Renew the login if it is due, and connect, before Claude asks. Errors are reported when Claude asks."""
-    try:
+    with suppress(Refusal):
         session.credential.headers()
         session.upstream.keep(session.upstream.connect())
-    except Refusal:
-        pass
 
 
 def serve(listener: socket.socket, session: Session, end: int, signals: int) -> None:
@@ -178,33 +152,30 @@ class Exchange:
     def __init__(self, session: Session, client: socket.socket) -> None:
         self.session = session
         self.client = client
-        self.reader = Reader(client.recv)
+        self.reader = messages.Reader(client.recv)
         self.stays_open = True  # whether another request may follow
         client.settimeout(IDLE_SECONDS)
 
     def run(self) -> None:
-        try:
+        # After one of these nothing can or may be said any more.
+        with self.client, suppress(messages.Truncated, Gone, policy.Leak, OSError):
             while self.stays_open:
                 with ExitStack() as large:
                     self._answer_one(large)
-        except (Truncated, Gone, Leak, OSError):
-            pass  # nothing can or may be said any more
-        finally:
-            self.client.close()
 
     def _answer_one(self, large: ExitStack) -> None:
         self.reader.next_message()
         self.stays_open, target = False, ""  # as long as nobody knows where the next request begins
         try:
-            head = read_request(self.reader)
+            head = messages.read_request(self.reader)
             target = head.target
             body = self._take(head, large)
             if body is not None:
                 self.session.meter.admit()
-        except (Malformed, Refusal) as error:
+        except (messages.Malformed, Refusal) as error:
             self.session.meter.note_refusal(target, error.status)
-            if isinstance(error, Malformed):
-                error = Refusal(error.status, INVALID, f"malformed request: {error}")
+            if isinstance(error, messages.Malformed):
+                error = Refusal(error.status, policy.INVALID, f"malformed request: {error}")
             self._refuse(error)
             return
         if body is None:
@@ -215,7 +186,7 @@ class Exchange:
         except Refusal as refusal:
             self._refuse(refusal)
 
-    def _take(self, head: RequestHead, large: ExitStack) -> bytes | None:
+    def _take(self, head: messages.RequestHead, large: ExitStack) -> bytes | None:
         """Read the whole request before any of it is sent: it may have to be sent twice, and is framed anew.
 
         Returns its body, or None if it only asks whether somebody is here. If it is refused, its body is read all the
@@ -223,7 +194,7 @@ class Exchange:
         """
         refusal, is_forwarded = None, False
         try:
-            is_forwarded = check_request(head.method, head.target, head.headers, self.session.dummy)
+            is_forwarded = policy.check_request(head.method, head.target, head.headers, self.session.dummy)
         except Refusal as error:
             refusal = error
         body = self._body(head.framing, large, keeps=is_forwarded)
@@ -232,13 +203,13 @@ class Exchange:
             raise refusal
         return body if is_forwarded else None
 
-    def _body(self, framing: Framing, large: ExitStack, *, keeps: bool) -> bytes:
-        too_large = Refusal(413, TOO_LARGE, "the request is too large")
+    def _body(self, framing: messages.Framing, large: ExitStack, *, keeps: bool) -> bytes:
+        too_large = Refusal(413, policy.TOO_LARGE, "the request is too large")
         if framing.length > LARGEST_BODY:
             raise too_large
         body, size, places = bytearray(), 0, self.session.meter.large
         try:
-            for piece in read_body(self.reader, framing):
+            for piece in messages.read_body(self.reader, framing):
                 if size <= LARGE_BODY < size + len(piece) and keeps:
                     if not places.acquire(timeout=IDLE_SECONDS):
                         raise TimeoutError
@@ -252,14 +223,14 @@ class Exchange:
             raise Refusal(408, FAILED, "the request did not end") from None
         return bytes(body)
 
-    def _forward(self, head: RequestHead, body: bytes) -> None:
+    def _forward(self, head: messages.RequestHead, body: bytes) -> None:
         """Send the request to the API and pass the answer on. Whatever comes of it is counted and noted."""
         session, started = self.session, time.monotonic()
         status, usage = 0, Usage(is_stream=True)
         try:
             for _ in range(2):
                 credential = session.credential.headers()
-                headers = sent_headers(head.headers, session.upstream.host, credential)
+                headers = policy.sent_headers(head.headers, session.upstream.host, credential)
                 with session.upstream.ask(head.method, head.target, headers, body, self.client) as (answer, pieces):
                     if answer.status != UNAUTHORIZED:
                         status, usage = answer.status, Usage(is_stream=_kind(answer).startswith("text/event-stream"))
@@ -267,8 +238,8 @@ class Exchange:
                         break
                 session.credential.renew(credential)
             else:
-                raise Revoked("the API does not accept the credential of this host; log in again there")
-        except (Refusal, Leak) as error:
+                raise policy.Revoked("the API does not accept the credential of this host; log in again there")
+        except (Refusal, policy.Leak) as error:
             status = error.status
             raise
         finally:
@@ -279,22 +250,22 @@ class Exchange:
             milliseconds = int((time.monotonic() - started) * 1000)
             session.meter.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
         # This comes last: a box that has seen the end may ask again at once, and this one has to be counted by then.
-        self.client.sendall(LAST_CHUNK)
+        self.client.sendall(messages.LAST_CHUNK)
 
-    def _relay(self, answer: AnswerHead, pieces: Iterator[bytes], usage: Usage) -> None:
+    def _relay(self, answer: messages.AnswerHead, pieces: Iterator[bytes], usage: Usage) -> None:
         """Pass the answer on piece by piece, without its last chunk. Until that comes, the answer counts as cut off."""
         if 300 <= answer.status < 400:
             raise Refusal(502, FAILED, "the API leads elsewhere, where the credential does not go")
         if dict(answer.headers).get("content-encoding", "identity").lower() != "identity":
             raise Refusal(502, FAILED, "the answer is compressed, although the broker asked for a plain one")
-        cutter = Cutter(self.session.credential.secrets)
-        headers = (*answered_headers(answer.headers, cutter.is_clean), ("transfer-encoding", "chunked"))
+        cutter = policy.Cutter(self.session.credential.secrets)
+        headers = (*policy.answered_headers(answer.headers, cutter.is_clean), ("transfer-encoding", "chunked"))
         try:
             self.client.sendall(self._head(f"{answer.status} Answer", headers))
             for piece in cutter.pieces(pieces):
                 usage.feed(piece)
-                self.client.sendall(chunk(piece))
-        except Malformed:
+                self.client.sendall(messages.chunk(piece))
+        except messages.Malformed:
             raise Gone from None
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -310,9 +281,9 @@ class Exchange:
         if not self.stays_open:
             self._linger()
 
-    def _head(self, status: str, headers: Headers) -> bytes:
+    def _head(self, status: str, headers: messages.Headers) -> bytes:
         closing = () if self.stays_open else (CLOSING,)
-        return head_bytes(f"HTTP/1.1 {status}", (*headers, *closing))
+        return messages.head_bytes(f"HTTP/1.1 {status}", (*headers, *closing))
 
     def _linger(self) -> None:
         """Read for a moment longer: closing with unread data resets the connection, and the answer is lost."""
@@ -323,5 +294,5 @@ class Exchange:
             pass
 
 
-def _kind(answer: AnswerHead) -> str:
+def _kind(answer: messages.AnswerHead) -> str:
     return dict(answer.headers).get("content-type", "").lower()

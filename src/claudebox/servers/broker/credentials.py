@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from claudebox.files import Replacement, open_lock, take_lock
+from claudebox.files import Open, Replacement, open_lock, take_lock
 from claudebox.host.variables import API_KEY, OAUTH_TOKEN
 from claudebox.servers.broker.messages import Headers, Malformed
 from claudebox.servers.broker.policy import BETA, OAUTH_BETA, Refusal, Revoked, Unavailable
 from claudebox.servers.broker.upstream import CLOSING, FAILURES, Upstream
 from claudebox.state.login import Busy, Tokens, dump, read, refresh_locks, reserve, storage_lock, tokens_in, with_tokens
+from claudebox.state.memory import json_object
 
 EARLY_SECONDS = 300.0  # before its end a login is renewed, as Claude Code does
 RENEWAL_PATIENCE_SECONDS = 60.0
@@ -119,24 +120,20 @@ class Subscription:
 
     def _renew(self, old: Tokens) -> Tokens:
         """Renew under the locks, or use what somebody else has stored meanwhile."""
-        descriptor = open_lock(self.own_lock)
         try:
-            deadline = time.monotonic() + RENEWAL_PATIENCE_SECONDS
-            while time.monotonic() < deadline and not self.is_ending:
-                if (adopted := self._adopted(old)) is not None:
-                    return adopted
-                try:
-                    if take_lock(descriptor):
-                        with refresh_locks(self.directory):
-                            return self._adopted(old) or self._exchange(old)
-                except Busy:
-                    pass
-                time.sleep(random.uniform(0.05, 0.2))  # noqa: S311  (two who wait should not meet again)
+            with Open(open_lock(self.own_lock)) as descriptor:
+                deadline = time.monotonic() + RENEWAL_PATIENCE_SECONDS
+                while time.monotonic() < deadline and not self.is_ending:
+                    if (adopted := self._adopted(old)) is not None:
+                        return adopted
+                    with suppress(Busy):
+                        if take_lock(descriptor):
+                            with refresh_locks(self.directory):
+                                return self._adopted(old) or self._exchange(old)
+                    time.sleep(random.uniform(0.05, 0.2))  # noqa: S311  (two who wait should not meet again)
             raise Unavailable("somebody else has been renewing the login for too long")
         except OSError as error:
             raise Unavailable(f"{NOT_RENEWED}: {error.strerror}") from None
-        finally:
-            os.close(descriptor)
 
     def _adopted(self, old: Tokens) -> Tokens | None:
         stored = tokens_in(read(self.file))
@@ -149,27 +146,19 @@ class Subscription:
         latest = old if self.unsaved else tokens_in(read(self.file)) or old
         if not latest.refresh or latest.refresh == self.refused:
             raise Revoked(ENDED)
-        replacement = reserve(self.file)
-        try:
+        with reserve(self.file) as replacement:
             new = self._use(self._ask(latest), unsaved=True)
             self.renewed = time.monotonic()
             self._store(new, replacement)
             return new
-        finally:
-            replacement.drop()
 
     def _store(self, tokens: Tokens, replacement: Replacement | None = None) -> None:
         """Store the login. If that fails, it is kept in memory and stored with the next request, not lost."""
-        try:
-            made = replacement or reserve(self.file)
-            try:
-                with storage_lock(self.directory, STORAGE_PATIENCE_SECONDS, stays_fresh=True):
-                    made.put(dump(with_tokens(read(self.file), tokens)))
-            finally:
-                made.drop()
+        with suppress(Busy, OSError):
+            lock = storage_lock(self.directory, STORAGE_PATIENCE_SECONDS, stays_fresh=True)
+            with replacement or reserve(self.file) as made, lock:
+                made.put(dump(with_tokens(read(self.file), tokens)))
             self.unsaved = False
-        except (Busy, OSError):
-            pass
 
     def _ask(self, latest: Tokens) -> Tokens:
         try:
@@ -219,7 +208,7 @@ def _post(upstream: Upstream, body: bytes) -> tuple[int, dict[str, Any]]:
         ("accept-encoding", "identity"),
         CLOSING,
     )
-    content, value = b"", None
+    content = b""
     try:
         with upstream.ask("POST", "", headers, body) as (head, pieces):
             for piece in pieces:
@@ -228,8 +217,4 @@ def _post(upstream: Upstream, body: bytes) -> tuple[int, dict[str, Any]]:
                     raise Malformed("the answer is too large")
     except FAILURES as error:
         raise upstream.unavailable(error) from None
-    try:
-        value = json.loads(content)
-    except (ValueError, RecursionError):
-        pass
-    return head.status, value if isinstance(value, dict) else {}
+    return head.status, json_object(content)

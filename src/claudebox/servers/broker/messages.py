@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from claudebox.record import Record
 
@@ -196,11 +197,9 @@ def read_body(reader: Reader, framing: Framing) -> Iterator[bytes]:
     elif framing.length >= 0:
         yield from _exactly(reader, framing.length)
     else:
-        try:
+        with suppress(Truncated):
             while True:
                 yield reader.some(PIECE)
-        except Truncated:
-            pass
 
 
 def _exactly(reader: Reader, length: int) -> Iterator[bytes]:

@@ -17,12 +17,7 @@ from claudebox.servers.broker.messages import Headers
 # Paths are compared byte for byte, so that there is nothing to normalize: another spelling of the same path is another
 # path. What else Claude Code asks for (keys, account, usage, files, telemetry) is not for a box.
 FORWARDED = frozenset(
-    (
-        "/v1/messages",
-        "/v1/messages?beta=true",
-        "/v1/messages/count_tokens",
-        "/v1/messages/count_tokens?beta=true",
-    )
+    ("/v1/messages", "/v1/messages?beta=true", "/v1/messages/count_tokens", "/v1/messages/count_tokens?beta=true")
 )
 CHECKED = ("HEAD", "/")  # Claude looks whether somebody is there. We are.
 

@@ -9,20 +9,11 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from claudebox.errors import Problem
 from claudebox.model import Address
-from claudebox.servers.broker.messages import (
-    AnswerHead,
-    Headers,
-    Malformed,
-    Reader,
-    Truncated,
-    head_bytes,
-    read_answer,
-    read_body,
-)
+from claudebox.servers.broker import messages
 from claudebox.servers.broker.policy import Unavailable
 
 CONNECT_SECONDS = 20.0
@@ -31,7 +22,7 @@ IDLE_SECONDS = 50.0  # for which a connection is kept: servers close after a min
 MOST_IDLE = 8
 CLOSING = ("connection", "close")
 OTHERWISE = "choose: --auth passthrough, --auth none"
-FAILURES = (OSError, Malformed, Truncated)  # TLS's are OSErrors
+FAILURES = (OSError, messages.Malformed, messages.Truncated)  # TLS's are OSErrors
 
 
 class Gone(Exception):
@@ -44,29 +35,27 @@ class Connection:
     def __init__(self, transport: socket.socket, silence: float) -> None:
         self.transport = transport
         self.silence = silence
-        self.reader = Reader(self._receive)
+        self.reader = messages.Reader(self._receive)
         self.is_fresh = True
         self.is_idle = True  # whether the last answer was read to its end
         self.idle_since = 0.0
         self.asker: socket.socket | None = None  # the side that must still be there while we wait
 
-    def ask(self, head: bytes, body: bytes) -> AnswerHead:
+    def ask(self, head: bytes, body: bytes) -> messages.AnswerHead:
         """Send a request, and read the head of the answer. Raises Gone, or one of the FAILURES."""
         self.is_idle = False
         self.transport.settimeout(self.silence)
         self.reader.next_message()
         # What is small goes in one piece: one packet, one record.
         pieces = [head + body] if len(body) < 16 * 1024 else [head, body]
-        try:
+        with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it had read everything
             for piece in pieces:
                 self.transport.sendall(piece)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it may have answered before it had read everything
-        return read_answer(self.reader)
+        return messages.read_answer(self.reader)
 
-    def body(self, answer: AnswerHead) -> Iterator[bytes]:
+    def body(self, answer: messages.AnswerHead) -> Iterator[bytes]:
         """Read the body of the answer. Raises Malformed or Truncated if its end cannot be known."""
-        yield from read_body(self.reader, answer.framing)
+        yield from messages.read_body(self.reader, answer.framing)
         self.is_idle = answer.keeps_open
 
     def _receive(self, limit: int) -> bytes:
@@ -109,10 +98,8 @@ class Connection:
         return not poll.poll(0)
 
     def close(self) -> None:
-        try:
+        with suppress(OSError):
             self.transport.close()
-        except OSError:
-            pass
 
 
 class Upstream:
@@ -141,14 +128,14 @@ class Upstream:
 
     @contextmanager
     def ask(
-        self, method: str, target: str, headers: Headers, body: bytes, asker: socket.socket | None = None
-    ) -> Iterator[tuple[AnswerHead, Iterator[bytes]]]:
+        self, method: str, target: str, headers: messages.Headers, body: bytes, asker: socket.socket | None = None
+    ) -> Iterator[tuple[messages.AnswerHead, Iterator[bytes]]]:
         """Send a request, and give the head and the body of its answer.
 
         Raises Unavailable, or Gone if the asker is. The connection is kept for the next request if the body was read.
         """
         framed = (*headers, ("content-length", str(len(body))))
-        head = head_bytes(f"{method} {self.address.prefix}{target} HTTP/1.1", framed)
+        head = messages.head_bytes(f"{method} {self.address.prefix}{target} HTTP/1.1", framed)
         connection, answer = self._send(head, body, asker)
         try:
             yield answer, connection.body(answer)
@@ -156,7 +143,7 @@ class Upstream:
             connection.is_idle &= CLOSING not in headers
             self.keep(connection)
 
-    def _send(self, head: bytes, body: bytes, asker: socket.socket | None) -> tuple[Connection, AnswerHead]:
+    def _send(self, head: bytes, body: bytes, asker: socket.socket | None) -> tuple[Connection, messages.AnswerHead]:
         connection = self._kept() or self.connect()
         while True:
             connection.asker = asker
@@ -219,11 +206,11 @@ class Upstream:
 def _ask_for_tunnel(transport: socket.socket, authorization: str, address: Address) -> None:
     place = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
     headers = (("proxy-authorization", authorization),) if authorization else ()
-    transport.sendall(head_bytes(f"CONNECT {place} HTTP/1.1", (("host", place), *headers)))
+    transport.sendall(messages.head_bytes(f"CONNECT {place} HTTP/1.1", (("host", place), *headers)))
     # The answer is read byte by byte: what follows it belongs to TLS.
-    answer = read_answer(Reader(lambda _: transport.recv(1)))
+    answer = messages.read_answer(messages.Reader(lambda _: transport.recv(1)))
     if answer.status != 200:
-        raise Malformed(f"the proxy refuses (status {answer.status})")
+        raise messages.Malformed(f"the proxy refuses (status {answer.status})")
 
 
 def trust(certificates: str, extra: str = "") -> ssl.SSLContext:

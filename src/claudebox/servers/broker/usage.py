@@ -6,7 +6,6 @@ said, and no secret.
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -14,7 +13,7 @@ from typing import Any
 
 from claudebox.record import Record
 from claudebox.servers.broker.policy import TOO_MANY, Refusal
-from claudebox.state import journal
+from claudebox.state.memory import json_object, note_in_journal
 from claudebox.text import counted
 
 LONGEST_LINE = 64 * 1024
@@ -83,12 +82,7 @@ class Usage:
             self.made = max(self.made, self.deltas, (self.size - around) // BYTES_PER_TOKEN, most)
 
     def _note(self, text: bytes) -> None:
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError):
-            return
-        if not isinstance(value, dict):
-            return
+        value = json_object(text)
         message = value.get("message") if value.get("type") == "message_start" else value
         if not isinstance(message, dict):
             return
@@ -104,11 +98,8 @@ class Usage:
 
 def _most(asked: bytes) -> int:
     """`max_tokens` of a non-streaming request; 0 for a streaming one."""
-    try:
-        request = json.loads(asked)
-    except (ValueError, RecursionError):
-        return 0
-    return 0 if not isinstance(request, dict) or request.get("stream") is True else _number(request, "max_tokens")
+    request = json_object(asked)
+    return 0 if request.get("stream") is True else _number(request, "max_tokens")
 
 
 def _number(usage: dict[str, Any], name: str) -> int:
@@ -168,7 +159,7 @@ class Meter:
 
     def note(self, **fields: str | int) -> None:
         with self.lock:
-            journal.note(self.journal, **fields)
+            note_in_journal(self.journal, **fields)
 
 
 def _used_up(what: str) -> Refusal:

@@ -22,7 +22,7 @@ from claudebox.servers.allowlist.notes import (
     Notes,
     refused_text,
 )
-from claudebox.state.journal import read_journal
+from claudebox.state.memory import read_journal
 from claudebox.text import WIDTH
 from patience import comes_true
 from reference import FIELDS
