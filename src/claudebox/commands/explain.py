@@ -40,16 +40,7 @@ from claudebox.model import (
     SecretPlace,
 )
 from claudebox.mounts import PIN, find_appearances, find_holder
-from claudebox.output.explanation import (
-    Answer,
-    Because,
-    Change,
-    Endpoint,
-    Question,
-    describe_origin,
-    undo,
-    with_reason,
-)
+from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, describe_origin, undo, with_reason
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.record import Record
 from claudebox.settings import MountWish, Settings

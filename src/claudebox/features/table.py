@@ -9,7 +9,7 @@ from claudebox.features import Feature
 from claudebox.features.allowlist import ALLOWLIST
 from claudebox.features.broker import BROKER
 from claudebox.features.caches import CACHES, Warnings
-from claudebox.features.claude import CLAUDE_CODE, Agents, Options, ProjectSettings
+from claudebox.features.claude import Agents, Claude, Options, ProjectSettings
 from claudebox.features.environment import Environment, Routes
 from claudebox.features.git import GIT, Hooks, Shim
 from claudebox.features.guard import Guarding, Report
@@ -35,7 +35,7 @@ FEATURES: tuple[Feature, ...] = (
     ALLOWLIST,
     Identity(),
     Reach(),
-    CLAUDE_CODE,
+    Claude(),
     Agents(),
     LOGIN,
     BROKER,

@@ -11,20 +11,7 @@ from claudebox.host.git import Pairs, Repository, find_repository, host_configs,
 from claudebox.host.git.directory import read_head
 from claudebox.host.secrets import contained_secret, openings, refuse_writable
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    COVER,
-    FILE,
-    LAYER,
-    RO,
-    RW,
-    Directory,
-    EnvVar,
-    Finding,
-    Launch,
-    Mount,
-    Origin,
-    Step,
-)
+from claudebox.model import COVER, FILE, LAYER, RO, RW, Directory, EnvVar, Finding, Launch, Mount, Origin, Step
 from claudebox.output.terminal import say
 from claudebox.record import Record
 from claudebox.settings.table import WRITABLE

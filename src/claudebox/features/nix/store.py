@@ -41,19 +41,7 @@ from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
 from claudebox.host.secrets import secret_value
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree, sha256
-from claudebox.model import (
-    FILE,
-    RO,
-    RW,
-    Directory,
-    EnvVar,
-    Finding,
-    Mount,
-    Origin,
-    Plan,
-    Preparation,
-    Question,
-)
+from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Origin, Plan, Preparation, Question
 from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below, is_inside, normalize
 from claudebox.settings import Settings, Word
