@@ -19,7 +19,7 @@ from claudebox.features.login import LOGIN
 from claudebox.features.network import NETWORK_FEATURE
 from claudebox.features.nix import NIX_FEATURE, Closure
 from claudebox.features.project import Project, Reach
-from claudebox.features.review import REVIEW_FEATURE
+from claudebox.features.review import ReviewFeature
 from claudebox.features.secrets import MASKS, Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
@@ -54,7 +54,7 @@ FEATURES: tuple[Feature, ...] = (
     Hides(),
     Mounted(),
     KernelFeature(),
-    REVIEW_FEATURE,
+    ReviewFeature(),
     Report(),
     Hooks(),
     Shim(),
