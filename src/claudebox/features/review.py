@@ -121,10 +121,8 @@ class ReviewFeature(Feature):
             return settings
         if plan.review.is_whole:
             # The command would have to write through, which is what the user does not want.
-            raise Problem(
-                f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project",
-                "to see the rest of the box: --dry-run --review off",
-            )
+            what = f"{plan.review.origin.shown}: only claudebox itself can lay a layer over the project"
+            raise Problem(what, "to see the rest of the box: --dry-run --review off")
         return settings.having(REVIEW, settings[REVIEW].replace(text=OFF))
 
     def beside(self, launch: Launch) -> Companion:

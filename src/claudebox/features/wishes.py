@@ -68,10 +68,8 @@ def refuse_hiding_all(tree: Tree, hides: tuple[Word, ...], wrapper: tuple[str, .
         if real is None or is_inside(real, cwd):
             continue
         if needed := next((path for path in _needed_by_all(tree, wrapper) if is_inside(path, real)), ""):
-            raise Problem(
-                f"{hide.origin.shown}: {named} cannot be hidden: no program would run in the box without {needed}",
-                "hide something in it",
-            )
+            what = f"{hide.origin.shown}: {named} cannot be hidden: no program would run in the box without {needed}"
+            raise Problem(what, "hide something in it")
 
 
 def _needed_by_all(tree: Tree, wrapper: tuple[str, ...]) -> list[str]:
@@ -137,10 +135,8 @@ def _check_way(reach: Reach, named: str, option: str) -> None:
     """
     if reach.can_turn(named):
         real = reach.tree.resolve(named) or named
-        raise Problem(
-            f"{option}: a symlink that an agent can change leads from {named} to {real}",
-            "write where it is, without the symlink",
-        )
+        what = f"{option}: a symlink that an agent can change leads from {named} to {real}"
+        raise Problem(what, "write where it is, without the symlink")
 
 
 def _place_of_new(tree: Tree, named: str) -> str | None:
@@ -170,15 +166,11 @@ def _settled(tree: Tree, wish: Mount, mounts: list[Mount]) -> Mount:
         return wish
     on_host = move(wish.path, base.path, base.source)
     if tree.resolve(on_host) != on_host:
-        raise Problem(
-            f"{option}: {wish.path} does not exist in the box, or a symlink leads there",
-            f"create it first, or choose a destination outside of {base.path}",
-        )
+        what = f"{option}: {wish.path} does not exist in the box, or a symlink leads there"
+        raise Problem(what, f"create it first, or choose a destination outside of {base.path}")
     if tree.is_dir(on_host) != wish.is_dir:
-        raise Problem(
-            f"{option}: of {wish.source} and {wish.path} one is a directory and one is not",
-            "choose another destination: PATH:DEST",
-        )
+        what = f"{option}: of {wish.source} and {wish.path} one is a directory and one is not"
+        raise Problem(what, "choose another destination: PATH:DEST")
     return wish
 
 

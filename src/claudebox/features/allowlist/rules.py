@@ -242,10 +242,8 @@ def decide(facts: Facts) -> Contribution:
     near = host.neighbourhood(host.tree).everything
     for row in allowed:
         if (private := private_range(row.host, near)) is not None:
-            raise Problem(
-                f"{row.origin.shown}: {row.host} is not on the internet: {private[0]} is rejected ({private[1]})",
-                "for a port of this host: --host-port PORT\n      for the LAN: --network full",
-            )
+            what = f"{row.origin.shown}: {row.host} is not on the internet: {private[0]} is rejected ({private[1]})"
+            raise Problem(what, "for a port of this host: --host-port PORT\n      for the LAN: --network full")
     journal = facts.state.network_journal if facts.state is not None else ""
     directory = (Preparation(Preparation.DIRECTORY, facts.state.directory),) if facts.state is not None else ()
     return Contribution(

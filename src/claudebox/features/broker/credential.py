@@ -91,10 +91,8 @@ def plan_broker(facts: Facts) -> Broker:
     environ, kept = facts.host.environ, facts.claude.all_projects
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
-            raise Problem(
-                f"{name} is set: the broker knows only the Anthropic API",
-                "choose: --auth passthrough, with --env for what that provider needs",
-            )
+            what = f"{name} is set: the broker knows only the Anthropic API"
+            raise Problem(what, "choose: --auth passthrough, with --env for what that provider needs")
     variable = next((name for name in VARIABLES if environ.get(name)), "")
     url = find_upstream(facts, variable)
     login = find_login(facts)
@@ -126,10 +124,8 @@ def _check_credential(facts: Facts, variable: str, file: str) -> None:
         if not (value.isascii() and value.isprintable() and " " not in value):
             raise Problem(f"{variable} is no credential: it has spaces or other characters that none has")
     elif not file:
-        raise Problem(
-            "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set",
-            log_in,
-        )
+        what = "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set"
+        raise Problem(what, log_in)
     elif not _login(facts.tree, file).get("accessToken"):
         raise Problem(f"{file} holds no login", log_in)
 
@@ -152,10 +148,8 @@ def _extra_certificates(facts: Facts) -> str:
     said = facts.users.claudes_variables(facts.host.environ).get(EXTRA_CERTIFICATES, "")
     path = absolute(said, facts.project, facts.home) if said else ""
     if path and facts.reach.leads_through(path):
-        raise Problem(
-            f"{EXTRA_CERTIFICATES}: an agent can have written {path}, and could be believed in the place of the API",
-            f"keep that file where no agent works\n      or do without it: {WITHOUT_EXTRA}",
-        )
+        what = f"{EXTRA_CERTIFICATES}: an agent can have written {path}, and could be believed in the place of the API"
+        raise Problem(what, f"keep that file where no agent works\n      or do without it: {WITHOUT_EXTRA}")
     if path and facts.tree.read(path) is None:
         raise Problem(f"{EXTRA_CERTIFICATES}: the broker cannot read the certificates in {path}", WITHOUT_EXTRA)
     return path
@@ -175,17 +169,13 @@ def find_upstream(facts: Facts, variable: str) -> str:
             "take it out of ~/.claude/settings.json, and set it in your shell:\n      export ANTHROPIC_AUTH_TOKEN=…",
         )
     if foreign and variable:
-        raise Problem(
-            f"an agent can have written the Claude settings that say who gets {variable}",
-            f"keep them where no agent works, or take {BASE_URL} out of them",
-        )
+        what = f"an agent can have written the Claude settings that say who gets {variable}"
+        raise Problem(what, f"keep them where no agent works, or take {BASE_URL} out of them")
     if wish is None or wish.value is None:
         return hosts
     if wish.origin.is_projects:
-        raise Problem(
-            f"{wish.origin.shown}: a project's file cannot say who gets the credential",
-            f"if you mean it: --env {BASE_URL}={quote(wish.value)}",
-        )
+        what = f"{wish.origin.shown}: a project's file cannot say who gets the credential"
+        raise Problem(what, f"if you mean it: --env {BASE_URL}={quote(wish.value)}")
     if variable and hosts and wish.value.rstrip("/") != hosts.rstrip("/"):
         raise Problem(
             f"{wish.origin.shown}: {variable} belongs to the gateway that {BASE_URL} names on this host, and would go "
@@ -218,10 +208,8 @@ def _find_way(name: str, url: str, facts: Facts) -> Address:
     """
     address = parse_address(url, name)
     if not address.is_tls and (facts.settings[NETWORK].text == FULL or facts.settings[PUBLISH]):
-        raise Problem(
-            f"{name} has no https: a box that can listen on this host's localhost could take the credential there",
-            "choose: --network none, --network inet (without --publish)",
-        )
+        what = f"{name} has no https: a box that can listen on this host's localhost could take the credential there"
+        raise Problem(what, "choose: --network none, --network inet (without --publish)")
     return address.replace(proxy=find_proxy(facts.host.environ, address))
 
 

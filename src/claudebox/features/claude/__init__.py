@@ -447,10 +447,8 @@ def current_state(tree: Tree, home: ClaudeHome) -> bytes:
         raise Problem(f"{path} cannot be read", _put_aside(tree, home))
     text = content.strip()
     if not (text.startswith(b"{") and text.endswith(b"}")):
-        raise Problem(
-            f"{path} is damaged: it is not a whole JSON object",
-            f"look for an older one in its backups/, or start afresh:\n      {_put_aside(tree, home)}",
-        )
+        what = f"{path} is damaged: it is not a whole JSON object"
+        raise Problem(what, f"look for an older one in its backups/, or start afresh:\n      {_put_aside(tree, home)}")
     return content
 
 

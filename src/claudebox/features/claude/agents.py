@@ -79,10 +79,8 @@ AGENTS = {
 def decide(facts: Facts, _: Draft) -> Contribution:
     agent = AGENTS[facts.settings[PROGRAM].text]
     if facts.settings[AUTH].text == BROKER:
-        raise Problem(
-            f"the broker knows only Claude's API, and {agent.name} has another one",
-            "choose: --auth none for this start",
-        )
+        what = f"the broker knows only Claude's API, and {agent.name} has another one"
+        raise Problem(what, "choose: --auth none for this start")
     if facts.state is None:
         directory = facts.claude.all_projects.directory
         raise Problem(f"{directory} cannot be used, where the state of {agent.name} is kept", f"ls -ld {directory}")

@@ -104,10 +104,8 @@ def is_shared(facts: Facts) -> bool:
 def allows_userns(userns: Word, *, as_root: bool) -> bool:
     """Whether programs in the box may make user namespaces. Raises a Problem where that would not be safe."""
     if userns.text == ON and as_root:
-        raise Problem(
-            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
-            "start claudebox from an ordinary account",
-        )
+        what = f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups"
+        raise Problem(what, "start claudebox from an ordinary account")
     return userns.text == ON
 
 

@@ -134,9 +134,8 @@ def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host:
     holes = find_holes(host, settings)
     if wish.text == DAEMON:
         if host.tree.lstat(SOCKET) is None:
-            raise Problem(
-                f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box"
-            )
+            what = f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})"
+            raise Problem(what, "--nix private builds in the box")
         return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
     outcome = recall_outcome(host) if not holes else CLOSED
     if outcome in TRIED:
