@@ -28,8 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from claudebox.output.section import Section
-    from claudebox.process.companion import Companion
+    from claudebox.features import Companion, Section
 
 HOST, PROJECT = "host", "project"
 CACHE = Setting(

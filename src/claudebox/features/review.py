@@ -19,10 +19,7 @@ from claudebox.state import Instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.model import Deed
-    from claudebox.output.section import Section
-    from claudebox.process.companion import Companion
-    from claudebox.settings import Settings
+    from claudebox.features import Companion, Deed, Section, Settings
 
 DOT_GIT = ".git"
 WITHOUT = "without it, changes reach this host at once: --review off"

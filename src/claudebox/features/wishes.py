@@ -21,7 +21,7 @@ LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 
 # bwrap or another feature makes these, and no mount may replace them.
 RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
-
+NOT_YET = "would hide it, but it does not exist yet"
 
 PATH = Setting("path", SHOWN, "directories that come first in PATH", List(Path()), in_files_only=True)
 
@@ -51,12 +51,13 @@ class Hides(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         tree, hides = facts.tree, facts.settings[HIDES]
         refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
+        missing = [hide for hide in hides if not tree.exists(absolute(hide.text, facts.project, facts.home))]
         return Contribution(
             hides=(
                 *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
                 *find_hides(tree, hides, facts.project, facts.home, draft.mounts),
             ),
-            findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
+            findings=tuple(Finding(Finding.NOTE, hide.text, f"{hide.origin.shown} {NOT_YET}") for hide in missing),
         )
 
 
@@ -74,15 +75,12 @@ def refuse_hiding_all(tree: Tree, hides: tuple[Word, ...], wrapper: tuple[str, .
 
 def _needed_by_all(tree: Tree, wrapper: tuple[str, ...]) -> list[str]:
     """The small programs that start the program, and the loaders of this system, wherever symlinks lead."""
-    loaders = [f"{directory}/{name}" for directory in LIBRARIES for name in tree.entries(directory) if _is_loader(name)]
+    libraries = [f"{directory}/{name}" for directory in LIBRARIES for name in tree.entries(directory)]
+    loaders = [path for path in libraries if "/ld-" in path and ".so" in path]
     named = [path for path in (*wrapper, *loaders) if path.startswith("/")]
     # By its own name, too: the last part may be a symlink in a directory that is hidden.
     by_name = [f"{tree.resolve(posixpath.dirname(path))}/{posixpath.basename(path)}" for path in named]
     return [*by_name, *(real for path in named if (real := tree.resolve(path)) is not None)]
-
-
-def _is_loader(name: str) -> bool:
-    return name.startswith("ld-") and ".so" in name
 
 
 def wished_mounts(
@@ -191,11 +189,3 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
             origin, is_dir = Origin.of_rule("secret", place.reason), tree.is_dir(place.path)
             hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides
-
-
-def hide_findings(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str) -> list[Finding]:
-    return [
-        Finding(Finding.NOTE, hide.text, f"{hide.origin.shown} would hide it, but it does not exist yet")
-        for hide in hides
-        if not tree.exists(absolute(hide.text, cwd, home))
-    ]

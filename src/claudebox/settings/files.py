@@ -214,16 +214,12 @@ class _ProfileReader:
         from claudebox.settings.mistakes import REMOVED
 
         names = sorted({*self.own_names(), *shipped_profiles()})
-        stem = _stem(named.text)
+        # Somebody may have typed the suffix.
+        stem = next((named.text.removesuffix(one) for one in SUFFIXES if named.text.endswith(one)), named.text)
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = REMOVED.get(f"--profile {stem}") or (f"did you mean `{near[0]}`?" if near else to_write)
         return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
-
-
-def _stem(name: str) -> str:
-    """The name without the suffix, which somebody may have typed."""
-    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
 def _is_name(text: str) -> bool:

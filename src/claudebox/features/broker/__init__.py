@@ -11,9 +11,7 @@ from claudebox.settings.types import Limit, List
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.model import Deed
-    from claudebox.output.section import Section
-    from claudebox.process.companion import Companion
+    from claudebox.features import Companion, Deed, Section
 
 
 AUTH_LIMITS = Setting(

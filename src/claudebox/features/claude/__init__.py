@@ -64,10 +64,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from claudebox.features import CheckRow, Deed, Section
     from claudebox.features.claude.configuration import Admitted
-    from claudebox.model import Deed
-    from claudebox.output.section import Section
-    from claudebox.process.trial import CheckRow
 
 RULE = "claude"
 AGENT = "agent"  # the rule by which another agent has something
@@ -102,6 +100,10 @@ class Claude(Feature):
         path = f"{facts.home}/.local/bin/claude"  # in the box, however it is installed on the host
         words = (path, SKIP_PERMISSIONS, *(word.text for word in facts.words))
         program = Program("claude", words, Origin.of_rule(RULE, install.kind))
+        values = {"CLAUDE_CONFIG_DIR": claude.place, "DISABLE_AUTOUPDATER": "1", "DISABLE_INSTALLATION_CHECKS": "1"}
+        # Whether somebody talks to Claude, and may want to go on with it later.
+        is_asked_once = any(word.text in ("-p", "--print") for word in facts.words)
+        is_conversation = facts.runs_claude and not is_asked_once and not facts.request.quiet
         return Contribution(
             mounts=(
                 *install_mounts(install, path, facts.project, RULE),
@@ -109,9 +111,9 @@ class Claude(Feature):
                 *program_mounts(facts, home),
                 *managed_mounts(facts.tree, claude),
             ),
-            variables=tuple(home_variables(claude)),
+            variables=tuple(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in values.items()),
             path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
-            steps=(Step(Step.AFTER, self),) if _is_conversation(facts) else (),
+            steps=(Step(Step.AFTER, self),) if is_conversation else (),
             program=program if facts.runs_claude else None,
             policy=facts.tree.text(f"{MANAGED}/CLAUDE.md") or "",
         )
@@ -221,12 +223,6 @@ class Agents(Feature):
         return (Section(adds=((WRITABLE, f"{name}'s state"), (READ_ONLY, name))),)
 
 
-def _is_conversation(facts: Facts) -> bool:
-    """Whether somebody talks to Claude, and may want to go on with it later."""
-    is_asked_once = any(word.text in ("-p", "--print") for word in facts.words)
-    return facts.runs_claude and not is_asked_once and not facts.request.quiet
-
-
 def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
     mounts = [Mount(RW, home.place, HISTORY, source=home.state)]
     for name in SHOWN_DIRECTORIES:
@@ -289,11 +285,6 @@ def managed_mounts(tree: Tree, home: ClaudeHome) -> list[Mount]:
     mounts.append(Mount(RO, f"{MANAGED}/SANDBOX.md", AWARENESS, source=home.instance.sandbox, is_dir=False))
     mounts.append(Mount(SYMLINK, f"{MANAGED}/CLAUDE.md", AWARENESS, source="SANDBOX.md"))
     return mounts
-
-
-def home_variables(home: ClaudeHome) -> list[EnvVar]:
-    values = {"CLAUDE_CONFIG_DIR": home.place, "DISABLE_AUTOUPDATER": "1", "DISABLE_INSTALLATION_CHECKS": "1"}
-    return [EnvVar(name, value, VARIABLES, is_ours=True) for name, value in values.items()]
 
 
 def home_preparations(home: ClaudeHome, mounts: tuple[Mount, ...]) -> list[Preparation]:
