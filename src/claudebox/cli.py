@@ -63,10 +63,6 @@ def serve(request: Request) -> int:
         from claudebox.overlay.kept import show_report
 
         return show_report(request)
-    if mode in ("auth_log", "network_log"):
-        from claudebox.commands import logs
-
-        return logs.show_auth_log(request) if mode == "auth_log" else logs.show_network_log(request)
     if mode == "setup":
         from claudebox.commands.setup import set_up
 
@@ -89,6 +85,8 @@ def serve(request: Request) -> int:
         "audit": show.show_audit,
         "dry_run": show.show_dry_run,
         "explain": show.show_explanation,
+        "auth_log": show.show_auth_log,
+        "network_log": show.show_network_log,
         PROFILES: show.show_profiles,
     }
     return showing[mode](request)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
-from claudebox.features.claude.home import find_claude
+from claudebox.features.claude import find_claude
 from claudebox.features.secrets import table as secrets
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person

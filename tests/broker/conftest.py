@@ -12,8 +12,7 @@ import pytest
 from broker.client import Answer, Client
 from broker.standin import Certificates, Handler, Server, hello, make_certificates
 from broker.talk import API_KEY, Talk
-from claudebox.features.broker.act import BACKLOG
-from claudebox.features.broker.decide import parse_address
+from claudebox.features.broker.credential import BACKLOG, parse_address
 from claudebox.model import Proxy
 from claudebox.servers.broker import Session, serve
 from claudebox.servers.broker.credentials import Fixed, Subscription

@@ -72,7 +72,7 @@ def access_as_claude(file: Path, url: str) -> str:
 def main() -> None:
     kind, file, token_url, own_lock, enough = sys.argv[1:]
     sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
-    from claudebox.features.broker.decide import parse_address
+    from claudebox.features.broker.credential import parse_address
     from claudebox.servers.broker.credentials import Subscription, renew
     from claudebox.servers.broker.upstream import Upstream, trust
 

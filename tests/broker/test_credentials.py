@@ -19,7 +19,7 @@ import pytest
 from broker.conftest import Start
 from broker.login import FIRST, OTHERS, Issuer, log_in, stored
 from broker.standin import Asked, Pieces, Server, hello, reply
-from claudebox.features.broker.decide import parse_address
+from claudebox.features.broker.credential import parse_address
 from claudebox.servers.broker.credentials import CLIENT, Fixed, Subscription, renew
 from claudebox.servers.broker.policy import Revoked, Unavailable
 from claudebox.servers.broker.upstream import Upstream, trust

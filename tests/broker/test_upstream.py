@@ -13,7 +13,7 @@ import pytest
 from broker.conftest import KEY, Start
 from broker.standin import Certificates, Server, hello, make_certificates
 from claudebox.errors import Problem
-from claudebox.features.broker.decide import find_proxy, parse_address
+from claudebox.features.broker.credential import find_proxy, parse_address
 from claudebox.model import Address, Proxy
 from claudebox.servers.broker.policy import Unavailable
 from claudebox.servers.broker.upstream import Upstream, trust

@@ -4,8 +4,8 @@ import os
 from collections.abc import Callable
 
 from claudebox import servers
-from claudebox.features.broker import act
-from claudebox.features.broker.decide import find_upstream
+from claudebox.features.broker import credential
+from claudebox.features.broker.credential import find_upstream
 from claudebox.features.login import start_copying
 from claudebox.model import Launch, Login, Origin
 from claudebox.process.companion import Companion, start_beside
@@ -23,23 +23,23 @@ def broker_without_certificates(_: Scene) -> None:
 
 
 def broker_on_old_kernel(scene: Scene) -> None:
-    act.beside(Launch(old_kernel(scene.with_environ(ANTHROPIC_API_KEY="x")).machine.plan("--auth", "broker")))
+    credential.beside(Launch(old_kernel(scene.with_environ(ANTHROPIC_API_KEY="x")).machine.plan("--auth", "broker")))
 
 
 def broker_that_cannot_listen(scene: Scene) -> None:
     plan = scene.with_environ(ANTHROPIC_API_KEY="x").machine.plan("--auth", "broker", "--network", "none")
-    act.made(Launch(plan), "/proc/nobody/root")
+    credential.made(Launch(plan), "/proc/nobody/root")
 
 
 def broker_that_ends_at_once(_: Scene) -> None:
     life, other = os.pipe()
     os.close(other)
-    Companion(life, act.ended, act.failed).require_ready()
+    Companion(life, credential.ended, credential.failed).require_ready()
 
 
 def broker_that_says_why(_: Scene) -> None:
     life = start_beside(broker_without_trust, ())
-    Companion(life, act.ended, act.failed).require_ready()
+    Companion(life, credential.ended, credential.failed).require_ready()
 
 
 def broker_without_trust(_: int) -> None:
@@ -47,7 +47,7 @@ def broker_without_trust(_: int) -> None:
 
 
 def broker_that_ended(_: Scene) -> None:
-    raise act.ended()
+    raise credential.ended()
 
 
 def asked_of_the_broker(*words: str, **environ: str) -> Callable[[Scene], None]:

@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 
 from claudebox.commands import kept
-from claudebox.features.caches import Cache, places
+from claudebox.features.caches import CACHES, Cache, Over
 from claudebox.files import prepare
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
@@ -70,8 +70,8 @@ def cannot_lie_underneath(scene: Scene) -> None:
     made.mkdir()
     plan = scene.machine.plan("--run", "true")
     launch = Launch(plan.having(Cache(str(made), str(made), str(made), (("/home/alice/.npm", "npm"),))))
-    launch.keep(places.Over(is_ours=True))
-    places.mount(launch)
+    launch.keep(Over(is_ours=True))
+    CACHES.mount(launch)
 
 
 def refused_to_drop(scene: Scene) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.claude.home import choose_claude
+from claudebox.features.claude import choose_claude
 from claudebox.features.nix.packages import find_nix, nix_environment
 from claudebox.features.wishes import wished_mounts
 from claudebox.host import Host

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudebox.commands.logs import auth_log_text
+from claudebox.commands.show import auth_log_text
 from claudebox.text import WIDTH
 
 USUAL: dict[str, object] = {

@@ -4,7 +4,7 @@ import textwrap
 
 import pytest
 
-from claudebox.features.broker.decide import OTHER_PROVIDERS
+from claudebox.features.broker.credential import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment import LOADER_NAMES, LOADER_PREFIXES
 from claudebox.features.kernel import KERNEL_HIDDEN, KERNEL_READ_ONLY

@@ -6,7 +6,7 @@ import os
 
 from claudebox import __version__
 from claudebox.errors import Problem, for_account, quote
-from claudebox.features.claude.home import choose_claude
+from claudebox.features.claude import choose_claude
 from claudebox.features.network.diagnosis import choose_program
 from claudebox.features.table import FEATURES, SETTINGS
 from claudebox.host import Host, read_host
@@ -14,14 +14,7 @@ from claudebox.host.programs import choose_bwrap
 from claudebox.host.system import find_distribution
 from claudebox.output.as_json import dump
 from claudebox.output.terminal import output_style, show
-from claudebox.process.trial import (
-    FAIL,
-    NOTE,
-    OK,
-    CheckRow,
-    namespaces_row,
-    program_version,
-)
+from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version
 from claudebox.settings import Settings
 from claudebox.settings.gather import from_options, from_variables, gather, merge
 from claudebox.settings.table import BWRAP_PATH, CLAUDE_PATH

@@ -10,6 +10,7 @@ import socket
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
+from claudebox import model
 from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
@@ -19,41 +20,13 @@ from claudebox.host import Host
 from claudebox.host.programs import find
 from claudebox.host.secrets import refuse_readable, secret_places, secret_value
 from claudebox.host.tree import MOST_LINKS, Tree
-from claudebox.model import (
-    ABSENT,
-    COVER,
-    DEV,
-    FILE,
-    FROM_HOST,
-    HIDE,
-    LAYER,
-    MASK,
-    PROC,
-    RO,
-    RW,
-    SYMLINK,
-    TMPFS,
-    WRITABLE,
-    Mount,
-    Origin,
-    Plan,
-    SecretPlace,
-)
+from claudebox.model import DEV, FROM_HOST, HIDE, LAYER, PROC, RO, RW, TMPFS, WRITABLE, Mount, Origin, Plan, SecretPlace
 from claudebox.mounts import PIN, find_appearances, find_holder
-from claudebox.output.explanation import (
-    Answer,
-    Because,
-    Change,
-    Endpoint,
-    Question,
-    describe_origin,
-    undo,
-    with_reason,
-)
+from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, describe_origin, undo, with_reason
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.record import Record
 from claudebox.settings import MountWish, Settings
-from claudebox.settings.types import LAST_PORT, is_variable_name
+from claudebox.settings.types import LAST_PORT, is_variable_name, port_number
 from claudebox.state.reach import reach_of
 from claudebox.text import some
 
@@ -72,18 +45,19 @@ FILE_ENDINGS = frozenset(
 ACCESS = {RO: "read-only", RW: "writable"}
 MOST_NAMED = 6
 NEEDED = ("system", "nix")  # rules without which no program would run
-BY_BWRAP = (FILE, SYMLINK, TMPFS, PROC, DEV)  # bwrap cannot make these in a directory of the host
+# bwrap cannot make these in a directory of the host.
+BY_BWRAP = (model.FILE, model.SYMLINK, model.TMPFS, model.PROC, model.DEV)
 # What mounts do that show nothing of the host.
 DOES = {
-    FILE: "writes a file for the box:",
-    SYMLINK: "makes the symlink",
-    PROC: "shows the box's own processes in",
-    DEV: "makes the few devices that programs need in",
-    TMPFS: "makes a directory, empty at each start:",
-    ABSENT: "shows an empty directory:",
-    COVER: "shows what the file says, and keeps it as it is:",
-    MASK: "masks",
-    HIDE: "hides",
+    model.FILE: "writes a file for the box:",
+    model.SYMLINK: "makes the symlink",
+    model.PROC: "shows the box's own processes in",
+    model.DEV: "makes the few devices that programs need in",
+    model.TMPFS: "makes a directory, empty at each start:",
+    model.ABSENT: "shows an empty directory:",
+    model.COVER: "shows what the file says, and keeps it as it is:",
+    model.MASK: "masks",
+    model.HIDE: "hides",
 }
 # What bwrap puts into /dev. The other devices of the host are missing.
 DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
@@ -132,7 +106,7 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
         about.replace(
             path=path if is_path else "",
             variable=word if is_variable else "",
-            port=read_port(word.removeprefix(":")),
+            port=port_number(word.removeprefix(":")),
             endpoint=read_endpoint(plan, word) if is_host and not word.isdigit() else None,
         )
     )
@@ -165,12 +139,6 @@ def read_endpoint(plan: Plan, text: str) -> Endpoint | None:
     return Endpoint(host, port or usual, _find_address(plan, host))
 
 
-def read_port(text: str) -> int:
-    """The number of a port, or 0 if the text is none."""
-    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT))
-    return int(text) if is_number and int(text) <= LAST_PORT else 0
-
-
 def read_address(text: str) -> Address | None:
     """The address to which the kernel would send: IPv4-mapped ones are IPv4, and `127.1` and `0x7f.1` are addresses."""
     try:
@@ -196,7 +164,7 @@ def _find_address(plan: Plan, host: str) -> Address | None:
     """The address that a host is for the box, as far as that is known without asking DNS."""
     if is_local_name(host):
         return LOCALHOST
-    files = [one.content for one in plan.mounts if one.kind == FILE and one.path == "/etc/hosts"]
+    files = [one.content for one in plan.mounts if one.kind == model.FILE and one.path == "/etc/hosts"]
     for line in b"\n".join(files).decode(errors="replace").lower().splitlines():
         address, *names = line.split() or [""]
         if host in names:
@@ -259,7 +227,7 @@ class Inside:
     def _link_target(self, path: str) -> str:
         """What a symlink of the box says; "" for anything else."""
         mount = self._holder(path)
-        if mount.kind == SYMLINK:
+        if mount.kind == model.SYMLINK:
             return mount.source
         if mount.path == path or mount.kind not in FROM_HOST:
             return ""
@@ -283,7 +251,7 @@ class Inside:
         return bool(host) and self.tree.lstat(host) is not None
 
     def _access(self, path: str, mount: Mount) -> str:
-        if mount.kind == FILE:
+        if mount.kind == model.FILE:
             above = find_holder(path, [other for other in self.mounts if other.kind == TMPFS])
             return self._access(path, above) if above else RO
         # bwrap makes the root read-only once everything is in it.
@@ -332,7 +300,7 @@ class PathQuestion:
             because += self._found() + self._hides_below(shown)
             return self._answer(Answer.IN, f"in, {verdict}", because, self._ways_for_shown(shown), shown[0])
         if self.spot.mount.origin.is_rule(SECRETS):
-            instead = "with made-up values" if self.spot.mount.kind == MASK else "empty"
+            instead = "with made-up values" if self.spot.mount.kind == model.MASK else "empty"
             name = self.target.removeprefix(f"{self.plan.project}/")
             ways = [Change("shows it as it is", ("--reveal", name)), Change("hides it", ("--hide", name))]
             return self._answer(Answer.MASKED, f"in, read-only, {instead}", [self._why(self.spot)], ways, self.spot)

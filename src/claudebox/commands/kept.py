@@ -289,10 +289,8 @@ def _has_own(path: str, uid: int) -> bool:
         return False
     if stat.S_ISLNK(status.st_mode):
         there = os.path.realpath(path)
-        raise Problem(
-            f"{path} is a symlink to {there}, and nothing is removed through one",
-            f"look at it, and remove it yourself:\n      rm -r {quote(there)}\n      rm {quote(path)}",
-        )
+        what = f"{path} is a symlink to {there}, and nothing is removed through one"
+        raise Problem(what, f"look at it, and remove it yourself:\n      rm -r {quote(there)}\n      rm {quote(path)}")
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != uid:
         raise Problem(f"{path} is not a directory of yours", f"see: ls -ld {quote(path)}")
     return True

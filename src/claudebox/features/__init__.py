@@ -11,13 +11,15 @@ from claudebox.model import Launch, Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host import Host
-    from claudebox.model import Deed
-    from claudebox.output.explanation import Answer, Question
-    from claudebox.output.section import Section
-    from claudebox.process.companion import Companion
-    from claudebox.process.trial import CheckRow
-    from claudebox.settings import Settings
+    # Whoever writes a feature has these from here.
+    from claudebox.host import Host as Host
+    from claudebox.model import Deed as Deed
+    from claudebox.output.explanation import Answer as Answer
+    from claudebox.output.explanation import Question as Question
+    from claudebox.output.section import Section as Section
+    from claudebox.process.companion import Companion as Companion
+    from claudebox.process.trial import CheckRow as CheckRow
+    from claudebox.settings import Settings as Settings
     from claudebox.settings.table import Setting
 
 

@@ -79,10 +79,8 @@ def _foreign(facts: Facts) -> list[Finding]:
         status = facts.tree.lstat(path)
         if status is not None and not _lets_root(status, SEARCH):
             owner = _owner(facts.tree, status)
-            raise Problem(
-                f"root cannot enter {path} in a box: it belongs to {owner}, and lets in nobody else",
-                f"start it as that account: sudo -u {quote(owner)} claudebox",
-            )
+            what = f"root cannot enter {path} in a box: it belongs to {owner}, and lets in nobody else"
+            raise Problem(what, f"start it as that account: sudo -u {quote(owner)} claudebox")
     if status is None or _lets_root(status, WRITE):
         return []
     owner = _owner(facts.tree, status)

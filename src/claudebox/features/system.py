@@ -34,9 +34,8 @@ from claudebox.settings.types import Quantity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from claudebox.features import CheckRow, Settings
     from claudebox.host import Host, system
-    from claudebox.process.trial import CheckRow
-    from claudebox.settings import Settings
 
 BOX = Origin.of_rule("box", "made for this box, gone when it ends")
 SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
@@ -80,12 +79,14 @@ class System(Feature):
     settings = (TMP_SIZE,)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        size = tmp_size(facts)
+        size, named_home = tmp_size(facts), facts.host.environ.get("HOME", "")
+        # Through these the host names the home, such as /home -> var/home.
+        links = facts.tree.links(named_home) if named_home else ()
         return Contribution(
             mounts=(
                 Mount(TMPFS, "/", BOX),
                 *empty_places(facts.person, size),
-                *home_links(facts.tree, facts.host.environ.get("HOME", "")),
+                *(Mount(SYMLINK, link, BOX, source=target) for link, target in links),
                 *system_mounts(facts.tree, facts.system),
             ),
             path=tuple(Directory(path, Directory.SYSTEM) for path in facts.system.path),
@@ -173,11 +174,6 @@ def empty_places(person: Person, size: int) -> list[Mount]:
         Mount(TMPFS, f"/run/user/{person.uid}", BOX, mode=0o700, size=size // 8),
         Mount(TMPFS, person.home, BOX, mode=0o700, size=size),
     ]
-
-
-def home_links(tree: Tree, named_home: str) -> list[Mount]:
-    """The symlinks through which the host names the home, such as /home -> var/home."""
-    return [Mount(SYMLINK, link, BOX, source=target) for link, target in tree.links(named_home)] if named_home else []
 
 
 def etc_mounts(tree: Tree, as_root: bool) -> list[Mount]:

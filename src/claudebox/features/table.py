@@ -9,7 +9,7 @@ from claudebox.features import Feature
 from claudebox.features.allowlist import ALLOWLIST
 from claudebox.features.broker import BROKER
 from claudebox.features.caches import CACHES, Warnings
-from claudebox.features.claude import CLAUDE_CODE, Agents, Options, ProjectSettings
+from claudebox.features.claude import Agents, Claude, Options, ProjectSettings
 from claudebox.features.environment import Environment, Routes
 from claudebox.features.git import GIT, Hooks, Shim
 from claudebox.features.guard import Guarding, Report
@@ -19,7 +19,7 @@ from claudebox.features.login import LOGIN
 from claudebox.features.network import NETWORK_FEATURE
 from claudebox.features.nix import NIX_FEATURE, Closure
 from claudebox.features.project import Project, Reach
-from claudebox.features.review import REVIEW_FEATURE
+from claudebox.features.review import ReviewFeature
 from claudebox.features.secrets import MASKS, Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
@@ -35,7 +35,7 @@ FEATURES: tuple[Feature, ...] = (
     ALLOWLIST,
     Identity(),
     Reach(),
-    CLAUDE_CODE,
+    Claude(),
     Agents(),
     LOGIN,
     BROKER,
@@ -54,7 +54,7 @@ FEATURES: tuple[Feature, ...] = (
     Hides(),
     Mounted(),
     KernelFeature(),
-    REVIEW_FEATURE,
+    ReviewFeature(),
     Report(),
     Hooks(),
     Shim(),

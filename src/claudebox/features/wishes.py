@@ -21,7 +21,7 @@ LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 
 # bwrap or another feature makes these, and no mount may replace them.
 RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
-
+NOT_YET = "would hide it, but it does not exist yet"
 
 PATH = Setting("path", SHOWN, "directories that come first in PATH", List(Path()), in_files_only=True)
 
@@ -51,12 +51,13 @@ class Hides(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         tree, hides = facts.tree, facts.settings[HIDES]
         refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
+        missing = [hide for hide in hides if not tree.exists(absolute(hide.text, facts.project, facts.home))]
         return Contribution(
             hides=(
                 *hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),
                 *find_hides(tree, hides, facts.project, facts.home, draft.mounts),
             ),
-            findings=tuple(hide_findings(tree, hides, facts.project, facts.home)),
+            findings=tuple(Finding(Finding.NOTE, hide.text, f"{hide.origin.shown} {NOT_YET}") for hide in missing),
         )
 
 
@@ -68,23 +69,18 @@ def refuse_hiding_all(tree: Tree, hides: tuple[Word, ...], wrapper: tuple[str, .
         if real is None or is_inside(real, cwd):
             continue
         if needed := next((path for path in _needed_by_all(tree, wrapper) if is_inside(path, real)), ""):
-            raise Problem(
-                f"{hide.origin.shown}: {named} cannot be hidden: no program would run in the box without {needed}",
-                "hide something in it",
-            )
+            what = f"{hide.origin.shown}: {named} cannot be hidden: no program would run in the box without {needed}"
+            raise Problem(what, "hide something in it")
 
 
 def _needed_by_all(tree: Tree, wrapper: tuple[str, ...]) -> list[str]:
     """The small programs that start the program, and the loaders of this system, wherever symlinks lead."""
-    loaders = [f"{directory}/{name}" for directory in LIBRARIES for name in tree.entries(directory) if _is_loader(name)]
+    libraries = [f"{directory}/{name}" for directory in LIBRARIES for name in tree.entries(directory)]
+    loaders = [path for path in libraries if "/ld-" in path and ".so" in path]
     named = [path for path in (*wrapper, *loaders) if path.startswith("/")]
     # By its own name, too: the last part may be a symlink in a directory that is hidden.
     by_name = [f"{tree.resolve(posixpath.dirname(path))}/{posixpath.basename(path)}" for path in named]
     return [*by_name, *(real for path in named if (real := tree.resolve(path)) is not None)]
-
-
-def _is_loader(name: str) -> bool:
-    return name.startswith("ld-") and ".so" in name
 
 
 def wished_mounts(
@@ -137,10 +133,8 @@ def _check_way(reach: Reach, named: str, option: str) -> None:
     """
     if reach.can_turn(named):
         real = reach.tree.resolve(named) or named
-        raise Problem(
-            f"{option}: a symlink that an agent can change leads from {named} to {real}",
-            "write where it is, without the symlink",
-        )
+        what = f"{option}: a symlink that an agent can change leads from {named} to {real}"
+        raise Problem(what, "write where it is, without the symlink")
 
 
 def _place_of_new(tree: Tree, named: str) -> str | None:
@@ -170,15 +164,11 @@ def _settled(tree: Tree, wish: Mount, mounts: list[Mount]) -> Mount:
         return wish
     on_host = move(wish.path, base.path, base.source)
     if tree.resolve(on_host) != on_host:
-        raise Problem(
-            f"{option}: {wish.path} does not exist in the box, or a symlink leads there",
-            f"create it first, or choose a destination outside of {base.path}",
-        )
+        what = f"{option}: {wish.path} does not exist in the box, or a symlink leads there"
+        raise Problem(what, f"create it first, or choose a destination outside of {base.path}")
     if tree.is_dir(on_host) != wish.is_dir:
-        raise Problem(
-            f"{option}: of {wish.source} and {wish.path} one is a directory and one is not",
-            "choose another destination: PATH:DEST",
-        )
+        what = f"{option}: of {wish.source} and {wish.path} one is a directory and one is not"
+        raise Problem(what, "choose another destination: PATH:DEST")
     return wish
 
 
@@ -199,11 +189,3 @@ def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...
             origin, is_dir = Origin.of_rule("secret", place.reason), tree.is_dir(place.path)
             hides += [Mount(HIDE, path, origin, is_dir=is_dir) for path in paths]
     return hides
-
-
-def hide_findings(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str) -> list[Finding]:
-    return [
-        Finding(Finding.NOTE, hide.text, f"{hide.origin.shown} would hide it, but it does not exist yet")
-        for hide in hides
-        if not tree.exists(absolute(hide.text, cwd, home))
-    ]

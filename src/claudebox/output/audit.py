@@ -2,29 +2,9 @@
 
 from __future__ import annotations
 
-from claudebox import __version__
+from claudebox import __version__, model
 from claudebox.host.secrets import secret_value
-from claudebox.model import (
-    ABSENT,
-    COVER,
-    DEV,
-    FILE,
-    FROM_HOST,
-    HIDE,
-    LAYER,
-    MASK,
-    PROC,
-    RO,
-    RW,
-    SYMLINK,
-    TMPFS,
-    UNASKED,
-    WRITABLE,
-    EnvVar,
-    Finding,
-    Mount,
-    Plan,
-)
+from claudebox.model import FROM_HOST, LAYER, UNASKED, WRITABLE, EnvVar, Finding, Mount, Plan
 from claudebox.output.section import FILES, OUTSIDE, Section, by_label
 from claudebox.paths import shorten_home
 from claudebox.text import BOLD, RED, YELLOW, Style, beside, bytes_text, escape, table_row
@@ -39,18 +19,18 @@ if TYPE_CHECKING:
 LABEL = 19
 RULE = 11  # columns; the rest of the label is for the mark
 MARKS = {
-    RO: "ro",
-    RW: "rw",
-    LAYER: "land",
-    TMPFS: "tmp",
-    PROC: "tmp",
-    DEV: "tmp",
-    FILE: "made",
-    SYMLINK: "ro",
-    COVER: "ro",
-    MASK: "made",
-    HIDE: "none",
-    ABSENT: "none",
+    model.RO: "ro",
+    model.RW: "rw",
+    model.LAYER: "land",
+    model.TMPFS: "tmp",
+    model.PROC: "tmp",
+    model.DEV: "tmp",
+    model.FILE: "made",
+    model.SYMLINK: "ro",
+    model.COVER: "ro",
+    model.MASK: "made",
+    model.HIDE: "none",
+    model.ABSENT: "none",
 }
 LANDS = "land when you say so, rw writable, ro read-only, tmp empty, made, none"
 LEGEND = "rw writable, ro read-only, tmp empty, made for this box, none hidden"

@@ -39,11 +39,7 @@ def sandbox_md(plan: Plan, sections: tuple[Section, ...]) -> str:
     chapters |= {title: "" for title, _ in by_features if title not in (TOOLS, ASK)}
     chapters |= {"Good to know": "".join(f"- {sentence}\n" for sentence in plan.told)} if plan.told else {}
     where = "`/usr`" if any(mount.path == "/usr" for mount in plan.mounts) else "the Nix store"
-    chapters |= {
-        TOOLS: PROGRAMS.format(where),
-        "Not available": NOT_THERE,
-        ASK: OPTIONS,
-    }
+    chapters |= {TOOLS: PROGRAMS.format(where), "Not available": NOT_THERE, ASK: OPTIONS}
     for title, text in by_features:
         chapters[title] += text
     policy = [plan.policy.rstrip("\n") + "\n"] if plan.policy else []

@@ -180,10 +180,8 @@ class _ProfileReader:
     def _path_of(self, named: Word) -> str:
         """The path of the user's own profile; "" if there is none of this name."""
         if not _is_name(named.text):
-            raise Problem(
-                f"{named.origin.shown}: `{named.text}` cannot be the name of a profile",
-                f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml",
-            )
+            what = f"{named.origin.shown}: `{named.text}` cannot be the name of a profile"
+            raise Problem(what, f"use letters, digits, - and _\n      the file of `aws` is {SHOWN.profiles}/aws.toml")
         return self._file_of(named.text)
 
     def _file_of(self, name: str) -> str:
@@ -203,10 +201,8 @@ class _ProfileReader:
         if is_inside(path, self.state.directory):
             refuse_foreign(tree, path, self.host.person.uid)
         if self.reach.leads_through(path):
-            raise Problem(
-                f"{path} comes from where an agent can write: {tree.resolve(path)}",
-                "keep a copy instead of a symlink: cp --remove-destination",
-            )
+            what = f"{path} comes from where an agent can write: {tree.resolve(path)}"
+            raise Problem(what, "keep a copy instead of a symlink: cp --remove-destination")
         content = tree.read(path)
         if content is None:
             raise Problem(f"{path} cannot be read", "it must be a file of yours; see: ls -lL")
@@ -218,16 +214,12 @@ class _ProfileReader:
         from claudebox.settings.mistakes import REMOVED
 
         names = sorted({*self.own_names(), *shipped_profiles()})
-        stem = _stem(named.text)
+        # Somebody may have typed the suffix.
+        stem = next((named.text.removesuffix(one) for one in SUFFIXES if named.text.endswith(one)), named.text)
         near = get_close_matches(stem, names, 1)
         to_write = f"to list them: claudebox --profile\n      to write it: {SHOWN.profiles}/{stem}.toml"
         hint = REMOVED.get(f"--profile {stem}") or (f"did you mean `{near[0]}`?" if near else to_write)
         return Problem(f"{named.origin.shown}: there is no profile `{named.text}`", hint)
-
-
-def _stem(name: str) -> str:
-    """The name without the suffix, which somebody may have typed."""
-    return next((name.removesuffix(suffix) for suffix in SUFFIXES if name.endswith(suffix)), name)
 
 
 def _is_name(text: str) -> bool:
@@ -271,15 +263,12 @@ def read_project_file(table: Table, host: Host, below: Settings) -> ProjectFile:
     path = f"{host.cwd}/{PROJECT_FILE}"
     content = host.tree.read_plain(path)
     if content is None:
-        raise Problem(
-            f"{path} is not a plain file that can be read",
-            f"a symlink is not followed there: use a copy; or, if an agent left it:\n      rm -r {quote(path)}",
-        )
+        hint = f"a symlink is not followed there: use a copy; or, if an agent left it:\n      rm -r {quote(path)}"
+        raise Problem(f"{path} is not a plain file that can be read", hint)
     said = said_in(parse(table, content, PROJECT_FILE, is_json=False, is_project=True))
     if len(said) > MOST_SETTINGS:
-        raise Problem(
-            f"{path} asks for {len(said)} things", f"no more than {MOST_SETTINGS}: hide directories, not files"
-        )
+        what = f"{path} asks for {len(said)} things"
+        raise Problem(what, f"no more than {MOST_SETTINGS}: hide directories, not files")
     tightening = tuple(one for one in said if _tightens(one, below))
     for one in tightening:
         if isinstance(one.value, Word) and "$" in one.value.text:

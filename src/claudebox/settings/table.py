@@ -238,20 +238,14 @@ OWN: tuple[Setting[object], ...] = (
     Setting("shell", START, "start a shell in the box instead of claude", Switch()),
     *PATHS,
     Setting(
-        *(
-            "instances",
-            TEND,
-            "list all that is kept, by project; gc: remove what is gone; drop-cache: this project's cache",
-        ),
+        *("instances", TEND),
+        "list all that is kept, by project; gc: remove what is gone; drop-cache: this project's cache",
         Mode(COLLECT, DROP_CACHE, DROP_CACHES),
         usage="[HOW]",
     ),
     Setting("uninstall", TEND, "remove everything that claudebox keeps, after a question", Mode()),
     Setting(
-        *("explain", LOOK, "say why something is in the box or not"),
-        Mode(offers=FILES),
-        usage="THING",
-        is_daily=True,
+        *("explain", LOOK, "say why something is in the box or not"), Mode(offers=FILES), usage="THING", is_daily=True
     ),
     Setting("audit", LOOK, "show everything about the box", Mode(), is_daily=True),
     Setting("dry_run", LOOK, "print the command that would start it, to paste", Mode()),
@@ -263,11 +257,7 @@ OWN: tuple[Setting[object], ...] = (
     Setting("setup", TEND, "try what this machine can do of the strict box, and make it your choice", Mode()),
     Setting("prove", TEND, "attack the box that these options build, from inside, and say what held", Mode()),
     Setting(
-        "against",
-        TEND,
-        "with --prove: attack what this command starts instead",
-        Operand(offers=COMMANDS),
-        usage="CMD",
+        "against", TEND, "with --prove: attack what this command starts instead", Operand(offers=COMMANDS), usage="CMD"
     ),
     Setting("json", LOOK, "with what prints data, such as --audit, --check or --instances: as JSON", Switch()),
     Setting("demo", TEND, "watch an agent try to take fake secrets; needs no account", Mode()),

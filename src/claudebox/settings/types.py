@@ -327,7 +327,7 @@ class PortNumber(Type[Port]):
 
     def parse(self, word: Word, _: str) -> Value:
         host, separator, box = word.text.partition(":")
-        numbers = [_port(part) for part in ((host, box) if separator else (host,))]
+        numbers = [port_number(part) for part in ((host, box) if separator else (host,))]
         if not all(numbers) or (separator and not self.is_pair):
             raise Problem(f"{word.origin.shown}: `{word.text}` is not a port", f"{self.metavar}, 1 to {LAST_PORT}")
         return Port(numbers[0], numbers[-1], word.origin)
@@ -389,7 +389,7 @@ def _is_number(text: str, most_digits: int) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= most_digits
 
 
-def _port(text: str) -> int:
+def port_number(text: str) -> int:
     """The number of a port; 0 if the text is not one."""
     return int(text) if _is_number(text, len(str(LAST_PORT))) and int(text) <= LAST_PORT else 0
 

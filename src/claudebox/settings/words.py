@@ -207,10 +207,8 @@ def _check_words(mode: str, line: _CommandLine) -> None:
     if "shell" in line.switches and (line.claude or line.run is not None):
         raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")
     if line.claude and line.run is not None:
-        raise Problem(
-            f"`{line.claude[0]}` is meant for claude, but --run starts another program",
-            "put the program's own arguments after it: --run CMD ARG…",
-        )
+        what = f"`{line.claude[0]}` is meant for claude, but --run starts another program"
+        raise Problem(what, "put the program's own arguments after it: --run CMD ARG…")
 
 
 def _require_data(mode: str, line: _CommandLine) -> None:

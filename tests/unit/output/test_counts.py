@@ -4,7 +4,7 @@ import pytest
 
 from claudebox.commands.prove import HELD, UNTESTED, Result, report_text
 from claudebox.commands.prove.canaries import KERNEL, Trial
-from claudebox.features.broker.decide import limits_text
+from claudebox.features.broker.credential import limits_text
 from claudebox.model import Trace
 from claudebox.overlay.changes import ADDED, DELETED, DIRECTORY, MODE, Change
 from claudebox.overlay.comparison import Leftover

@@ -27,7 +27,7 @@ from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Plan
 from claudebox.output.as_json import dump
 from claudebox.output.terminal import output_style, show
-from claudebox.overlay.table import GuardRow, held_rows
+from claudebox.overlay.table import held_rows
 from claudebox.paths import is_inside, shorten_home
 from claudebox.plan import make_plan
 from claudebox.process.single_file import own_command
@@ -139,15 +139,12 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
     canaries.plant_servers(_own_addresses(), chosen["network"])
     # What the plan guards, and what it should guard, to find out if it forgot something.
     guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
-    whole = [name for name in host.tree.entries(plan.project) if any(_is_whole(row) for row in held_rows(name))]
+    names = host.tree.entries(plan.project)
+    whole = [name for name in names if any(not row.inner and not row.is_tools for row in held_rows(name))]
     usual = [f"{plan.project}/{name}" for name in (*PARTS, *whole)]
     opened = {one.path: "--writable" for one in plan.guard.opened if is_ours}
     canaries.point_at_host_run(dict.fromkeys((*guarded, *usual)), opened)
     canaries.point_at_sockets({"the daemon": SOCKET}, DAEMONS, chosen["nix"])
-
-
-def _is_whole(row: GuardRow) -> bool:
-    return not row.inner and not row.is_tools
 
 
 def _choices(plan: Plan, settings: Settings) -> dict[str, str]:

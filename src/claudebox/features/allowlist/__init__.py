@@ -11,13 +11,7 @@ from claudebox.settings.types import HOSTS, Choice, List, Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host import Host
-    from claudebox.model import Deed
-    from claudebox.output.explanation import Answer, Question
-    from claudebox.output.section import Section
-    from claudebox.process.companion import Companion
-    from claudebox.process.trial import CheckRow
-    from claudebox.settings import Settings
+    from claudebox.features import Answer, CheckRow, Companion, Deed, Host, Question, Section, Settings
 
 
 ALLOW = Setting(

@@ -19,14 +19,7 @@ import struct
 from claudebox.errors import Problem
 from claudebox.features.allowlist.rules import BOX, Allowlist
 from claudebox.model import Launch
-from claudebox.process.companion import (
-    Companion,
-    filter_problem,
-    load_ruleset,
-    open_port,
-    start_beside,
-    watch_own_end,
-)
+from claudebox.process.companion import Companion, filter_problem, load_ruleset, open_port, start_beside, watch_own_end
 from claudebox.process.isolation import advice, enter_network_namespace
 from claudebox.record import Record
 from claudebox.servers.allowlist import DNS_PORT, END, LIFE, MEMORY, SOCKET, HostList

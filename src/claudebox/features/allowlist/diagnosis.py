@@ -16,15 +16,7 @@ from claudebox.host.programs import choose_uplink
 from claudebox.model import Plan
 from claudebox.output.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
-from claudebox.servers.allowlist import (
-    DNS_PORT,
-    Allowed,
-    HostList,
-    can_be_listed,
-    is_address,
-    private_range,
-    with_port,
-)
+from claudebox.servers.allowlist import DNS_PORT, Allowed, HostList, can_be_listed, is_address, private_range, with_port
 from claudebox.servers.allowlist.relay import original_destination
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH

@@ -24,7 +24,7 @@ from claudebox.servers.allowlist import (
 from claudebox.settings import Word
 from claudebox.settings.table import ALLOWLIST as CHOSEN
 from claudebox.settings.table import AUTH, BROKER, FULL, INET, NETWORK, NFT_PATH, OFF
-from claudebox.settings.types import LAST_PORT
+from claudebox.settings.types import LAST_PORT, port_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,11 +190,12 @@ def _host(text: str, word: Word) -> str:
 def _ports(text: str, word: Word) -> tuple[int, ...]:
     if text == EVERY_PORT:
         return ()
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LAST_PORT)) and 0 < int(text) <= LAST_PORT):
+    number = port_number(text)
+    if not number:
         raise _no_host(word, f"a port is a number from 1 to {LAST_PORT}, or * for all of them")
-    if int(text) == DNS_PORT:
+    if number == DNS_PORT:
         raise _no_host(word, "port 53 is the box's own name server, whatever its address")
-    return (int(text),)
+    return (number,)
 
 
 def _no_host(word: Word, hint: str = USAGE) -> Problem:
@@ -242,10 +243,8 @@ def decide(facts: Facts) -> Contribution:
     near = host.neighbourhood(host.tree).everything
     for row in allowed:
         if (private := private_range(row.host, near)) is not None:
-            raise Problem(
-                f"{row.origin.shown}: {row.host} is not on the internet: {private[0]} is rejected ({private[1]})",
-                "for a port of this host: --host-port PORT\n      for the LAN: --network full",
-            )
+            what = f"{row.origin.shown}: {row.host} is not on the internet: {private[0]} is rejected ({private[1]})"
+            raise Problem(what, "for a port of this host: --host-port PORT\n      for the LAN: --network full")
     journal = facts.state.network_journal if facts.state is not None else ""
     directory = (Preparation(Preparation.DIRECTORY, facts.state.directory),) if facts.state is not None else ()
     return Contribution(

@@ -11,9 +11,7 @@ from claudebox.settings.types import Limit, List
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.model import Deed
-    from claudebox.output.section import Section
-    from claudebox.process.companion import Companion
+    from claudebox.features import Companion, Deed, Section
 
 
 AUTH_LIMITS = Setting(
@@ -31,9 +29,9 @@ class BrokerFeature(Feature):
         return facts.settings[AUTH].text == CHOSEN
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        from claudebox.features.broker import decide
+        from claudebox.features.broker import credential
 
-        return decide.decide(facts, draft)
+        return credential.decide(facts, draft)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Section
@@ -41,19 +39,19 @@ class BrokerFeature(Feature):
         broker = plan.get(Broker)
         if broker is None:
             return (Section(key="broker"),)
-        from claudebox.features.broker import decide
+        from claudebox.features.broker import credential
 
-        return (decide.section(broker, plan.person.home),)
+        return (credential.section(broker, plan.person.home),)
 
     def beside(self, launch: Launch) -> Companion:
-        from claudebox.features.broker import act
+        from claudebox.features.broker import credential
 
-        return act.beside(launch)
+        return credential.beside(launch)
 
     def made(self, launch: Launch, root: str) -> Deed:
-        from claudebox.features.broker import act
+        from claudebox.features.broker import credential
 
-        return act.made(launch, root)
+        return credential.made(launch, root)
 
 
 BROKER = BrokerFeature()

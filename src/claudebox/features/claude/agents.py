@@ -79,14 +79,14 @@ AGENTS = {
 def decide(facts: Facts, _: Draft) -> Contribution:
     agent = AGENTS[facts.settings[PROGRAM].text]
     if facts.settings[AUTH].text == BROKER:
-        raise Problem(
-            f"the broker knows only Claude's API, and {agent.name} has another one",
-            "choose: --auth none for this start",
-        )
+        what = f"the broker knows only Claude's API, and {agent.name} has another one"
+        raise Problem(what, "choose: --auth none for this start")
     if facts.state is None:
         directory = facts.claude.all_projects.directory
         raise Problem(f"{directory} cannot be used, where the state of {agent.name} is kept", f"ls -ld {directory}")
     install = find_agent(agent, facts)
+    # Every box gets Claude's key, for Claude, unless this agent uses it too or somebody asked for it.
+    is_used = CLAUDES_KEY in (*agent.keys, *(wish.name for wish in facts.settings[ENV]))
     path = f"{facts.home}/.local/bin/{agent.name}"
     return Contribution(
         mounts=(*install_mounts(install, path, facts.project, AGENT), *state_mounts(agent, facts)),
@@ -94,7 +94,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
             *(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in agent.variables),
             *(EnvVar(name, facts.host.environ[name], KEY) for name in agent.keys if facts.host.environ.get(name)),
         ),
-        kept_out=tuple(keys_of_others(agent, facts)),
+        kept_out=() if is_used else ((CLAUDES_KEY, f"is not for {agent.name}"),),
         path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
         preparations=tuple(state_preparations(agent, facts)),
         program=agent_program(agent, facts),
@@ -137,9 +137,3 @@ def state_preparations(agent: Agent, facts: Facts) -> list[Preparation]:
 def kept(agent: Agent, path: str, facts: Facts) -> str:
     """Where the project keeps what the agent has at this path of the home."""
     return f"{facts.claude.instance.agents}/{agent.name}/{path.removeprefix('.').replace('/', '-')}"
-
-
-def keys_of_others(agent: Agent, facts: Facts) -> list[tuple[str, str]]:
-    """Claude's key, which every box gets for Claude, unless this agent uses it too or somebody asked for it."""
-    is_used = CLAUDES_KEY in (*agent.keys, *(wish.name for wish in facts.settings[ENV]))
-    return [] if is_used else [(CLAUDES_KEY, f"is not for {agent.name}")]

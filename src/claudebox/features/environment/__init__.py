@@ -29,8 +29,7 @@ from claudebox.settings.types import List, VariableName
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.output.explanation import Answer, Question
-    from claudebox.output.section import Section
+    from claudebox.features import Answer, Question, Section
 
 DROP_ENV = Setting("drop_env", SHOWN, "keep a variable out", List(VariableName()), tightens=True)
 

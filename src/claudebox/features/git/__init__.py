@@ -11,30 +11,14 @@ from claudebox.host.git import Pairs, Repository, find_repository, host_configs,
 from claudebox.host.git.directory import read_head
 from claudebox.host.secrets import contained_secret, openings, refuse_writable
 from claudebox.host.tree import Tree
-from claudebox.model import (
-    COVER,
-    FILE,
-    LAYER,
-    RO,
-    RW,
-    Directory,
-    EnvVar,
-    Finding,
-    Launch,
-    Mount,
-    Origin,
-    Step,
-)
+from claudebox.model import COVER, FILE, LAYER, RO, RW, Directory, EnvVar, Finding, Launch, Mount, Origin, Step
 from claudebox.output.terminal import say
 from claudebox.record import Record
 from claudebox.settings.table import WRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host import Host
-    from claudebox.model import Deed
-    from claudebox.process.trial import CheckRow
-    from claudebox.settings import Settings
+    from claudebox.features import CheckRow, Deed, Host, Settings
 
 NEUTRAL_NAME = "claudebox"
 NEUTRAL_EMAIL = "claudebox@localhost"
@@ -84,11 +68,7 @@ class Git(Feature):
         return Contribution(
             mounts=(*shown, *config, *lfs),
             variables=tuple(unsigned_variables(own)),
-            findings=(
-                *git_findings(repository, identity_in([*users, *own]), may_mount),
-                *unsigned_findings(signs),
-                *ignored.findings,
-            ),
+            findings=(*git_findings(repository, identity_in([*users, *own]), may_mount, signs), *ignored.findings),
             told=(UNSIGNED_TOLD.format(key=signs[0]),) if signs else (),
             steps=(Step(Step.AFTER, self),) if signs and repository.git_dir and not facts.is_reviewed else (),
         )
@@ -222,7 +202,7 @@ def quote_value(value: str) -> str:
     return f'"{escaped}"'
 
 
-def git_findings(repository: Repository, identity: Identity, may_mount: bool) -> list[Finding]:
+def git_findings(repository: Repository, identity: Identity, may_mount: bool, signs: tuple[str, ...]) -> list[Finding]:
     texts = []
     if repository.trouble:
         texts.append("; ".join(filter(None, (repository.trouble, repository.remedy))))
@@ -230,6 +210,11 @@ def git_findings(repository: Repository, identity: Identity, may_mount: bool) ->
         texts.append(f"{repository.outside} may not be mounted: git will not work")
     if identity.is_neutral:
         texts.append(f"no identity found: commits are by {identity.name} <{identity.email}>")
+    if signs:
+        what = " and ".join(SIGNING[key] for key in signs)
+        texts.append(
+            f"{what} of this box are not signed, since your keys stay outside; how to sign them is said at the end"
+        )
     return [Finding(Finding.NOTE, "git", text) for text in texts]
 
 
@@ -253,12 +238,6 @@ def unsigned_variables(own: Pairs) -> list[EnvVar]:
     for number, key in enumerate(said):
         values |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": "false"}
     return [EnvVar(name, value, UNSIGNED, is_ours=True) for name, value in values.items()]
-
-
-def unsigned_findings(signs: tuple[str, ...]) -> list[Finding]:
-    what = " and ".join(SIGNING[key] for key in signs)
-    text = f"{what} of this box are not signed, since your keys stay outside; how to sign them is said at the end"
-    return [Finding(Finding.NOTE, "git", text)] if signs else []
 
 
 def lfs_filter(facts: Facts, users: Pairs) -> list[Mount]:

@@ -17,10 +17,7 @@ from claudebox.settings.types import Choice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host import Host
-    from claudebox.output.section import Section
-    from claudebox.process.trial import CheckRow
-    from claudebox.settings import Settings
+    from claudebox.features import CheckRow, Host, Section, Settings
 
 USERNS = Setting(
     *("userns", SHOWN, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
@@ -59,9 +56,11 @@ class KernelFeature(Feature):
         owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
         # With a cover in the way, the kernel would let no namespace of the box have a /proc.
         covers = kernel_covers(tree) if not has_userns else []
+        text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
+        risks = [Finding(Finding.RISK, userns.origin.shown, text)] if has_userns else []
         return Contribution(
             mounts=(*covers, *(kernel_masks(tree) if facts.is_root else ())),
-            findings=(*userns_findings(userns), *([] if owns_pid_namespace else [LIFE_FINDING])),
+            findings=(*risks, *([] if owns_pid_namespace else [LIFE_FINDING])),
             kernel=Kernel(
                 call_filter(host.machine, with_namespaces=has_userns, with_setgid=is_shared(facts)),
                 disable_userns=not has_userns and can_disable_userns(tree, facts.bwrap),
@@ -104,10 +103,8 @@ def is_shared(facts: Facts) -> bool:
 def allows_userns(userns: Word, *, as_root: bool) -> bool:
     """Whether programs in the box may make user namespaces. Raises a Problem where that would not be safe."""
     if userns.text == ON and as_root:
-        raise Problem(
-            f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups",
-            "start claudebox from an ordinary account",
-        )
+        what = f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups"
+        raise Problem(what, "start claudebox from an ordinary account")
     return userns.text == ON
 
 
@@ -115,11 +112,6 @@ def can_disable_userns(tree: Tree, bwrap: str) -> bool:
     """Whether bwrap can, as it can since 0.8. Where it cannot, the system call filter holds by itself."""
     program = tree.read(bwrap) or b""
     return not program.startswith(ELF) or b"--disable-userns" in program
-
-
-def userns_findings(userns: Word) -> list[Finding]:
-    text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
-    return [Finding(Finding.RISK, userns.origin.shown, text)] if userns.text == ON else []
 
 
 def kernel_masks(tree: Tree) -> list[Mount]:

@@ -96,10 +96,8 @@ def put_into_force(limits: Limits) -> None:
     group = _group(unit)
     lacking = [name for name, wanted in _files(limits).items() if group is None or _read(group, name) != wanted]
     if lacking:
-        raise Problem(
-            f"systemd did not limit the box: {', '.join(lacking)} is not as it should be",
-            "start it without --memory, --pids and --cpu",
-        )
+        what = f"systemd did not limit the box: {', '.join(lacking)} is not as it should be"
+        raise Problem(what, "start it without --memory, --pids and --cpu")
 
 
 def request(limits: Limits, unit: str, pid: int, *, is_root: bool) -> list[str]:

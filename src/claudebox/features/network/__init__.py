@@ -5,18 +5,13 @@ from __future__ import annotations
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.host.tree import Tree
 from claudebox.model import RO, Grant, Launch, Mount, Network, Origin, Plan, Port, Uplink
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, HOST_PORTS, INET, NETWORK, NO_NETWORK, PUBLISH, TIERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host import Host
-    from claudebox.output.explanation import Answer, Question
-    from claudebox.output.section import Section
-    from claudebox.process.trial import CheckRow
-    from claudebox.settings import Settings
+    from claudebox.features import Answer, CheckRow, Host, Question, Section
 
 RESOLVER = Origin.of_rule("resolver", "name servers")
 MEANING = {
@@ -46,7 +41,10 @@ class NetworkFeature(Feature):
 
             return uplink.decide(facts)
         network = plan_network(facts.settings, None)
-        return Contribution(mounts=tuple(resolver_mounts(facts.tree)), network=network, grants=grants(network))
+        # The file at the end of the chain of symlinks that /etc/resolv.conf often is.
+        real = facts.tree.resolve("/etc/resolv.conf")
+        mounts = (Mount(RO, "/etc/resolv.conf", RESOLVER, source=real),) if real is not None else ()
+        return Contribution(mounts=mounts, network=network, grants=grants(network))
 
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
         if plan.network.is_hosts:
@@ -155,33 +153,19 @@ def plan_network(settings: Settings, uplink: Uplink | None) -> Network:
     return Network(tier, MEANING[tier], settings[NETWORK].origin, settings[PUBLISH], settings[HOST_PORTS], uplink)
 
 
-def resolver_mounts(tree: Tree) -> list[Mount]:
-    """Show the file at the end of the chain of symlinks that /etc/resolv.conf often is."""
-    real = tree.resolve("/etc/resolv.conf")
-    return [Mount(RO, "/etc/resolv.conf", RESOLVER, source=real)] if real is not None else []
-
-
 def grants(network: Network) -> tuple[Grant, ...]:
     """What the user agrees to: this tier, or one that reaches more; and each port."""
     tiers = tuple(("network", tier) for tier in TIERS[TIERS.index(network.tier) :: -1])
-    return (
-        Grant(tiers, network.tier, _meaning(network), widens=True),
-        *(
-            Grant((("publish", f"{one.host}:{one.box}"),), one.origin.shown, (_published(one),))
-            for one in network.published
-        ),
-        *(Grant((("host-port", str(one.host)),), one.origin.shown, (_reached(one),)) for one in network.host_ports),
-    )
+    found = [Grant(tiers, network.tier, _meaning(network), widens=True)]
+    for one in network.published:
+        what = f"port {one.box} of the box is localhost:{one.host} of this host"
+        found.append(Grant((("publish", f"{one.host}:{one.box}"),), one.origin.shown, (what,)))
+    for one in network.host_ports:
+        what = f"localhost:{one.box} in the box is this host's 127.0.0.1:{one.host}"
+        found.append(Grant((("host-port", str(one.host)),), one.origin.shown, (what,)))
+    return tuple(found)
 
 
 def _meaning(network: Network) -> tuple[str, ...]:
     said = "" if network.origin.is_default else f" ({network.origin.shown})"
     return tuple(f"{network.meaning}{said}".split())
-
-
-def _published(port: Port) -> str:
-    return f"port {port.box} of the box is localhost:{port.host} of this host"
-
-
-def _reached(port: Port) -> str:
-    return f"localhost:{port.box} in the box is this host's 127.0.0.1:{port.host}"

@@ -15,16 +15,7 @@ from claudebox.host.network import rejected_range
 from claudebox.host.programs import called_pasta, choose_uplink
 from claudebox.host.tree import Tree
 from claudebox.model import BY_DEFAULT, Origin, Plan, Port, Uplink
-from claudebox.output.explanation import (
-    Answer,
-    Because,
-    Change,
-    Endpoint,
-    Question,
-    because_of_tier,
-    other_tiers,
-    undo,
-)
+from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, because_of_tier, other_tiers, undo
 from claudebox.process import trial
 from claudebox.process.companion import FIRST_FREE_PORT
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow

@@ -18,14 +18,7 @@ from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
 from claudebox.host.variables import AROUND, KINDS, is_loopback, split_port
 from claudebox.model import FILE, EnvVar, Finding, Launch, Mount, Network, Origin, Plan, Step, Uplink
-from claudebox.process.companion import (
-    become_program,
-    filter_problem,
-    load_ruleset,
-    log_content,
-    make_log,
-    open_port,
-)
+from claudebox.process.companion import become_program, filter_problem, load_ruleset, log_content, make_log, open_port
 from claudebox.process.isolation import advice, enter_network_namespace
 from claudebox.record import Record
 from claudebox.settings import Settings
@@ -59,11 +52,7 @@ LOOPBACK_STAYS = "--host-lo-to-ns-lo"
 # it: only the box's timer notices. With cubic or bbr, which send too much again, the timer doubles each time, up to two
 # minutes without a byte. So the box sends less after a loss, repeats what was lost before anything new, and soon. The
 # last one needs Linux 6.11. A smaller mtu does not help.
-STEADY_UPLOAD = (
-    ("ipv4/tcp_congestion_control", "reno"),
-    ("ipv4/tcp_frto", "0"),
-    ("ipv4/tcp_rto_min_us", "50000"),
-)
+STEADY_UPLOAD = (("ipv4/tcp_congestion_control", "reno"), ("ipv4/tcp_frto", "0"), ("ipv4/tcp_rto_min_us", "50000"))
 LARGEST_PROGRAM = 8 << 20
 CARRIED_FROM = ("localhost", "127.0.0.1")  # on the host: neither ::1 nor another address of its loopback is carried
 MOST_RESOLVERS = 3  # that the C library asks
@@ -345,10 +334,7 @@ ATTACHED = (
 )
 
 # Settings of the new namespace: IPv6 addresses can be used at once, and everybody may ping.
-KERNEL_SETTINGS = (
-    ("ipv6/conf/default/accept_dad", "0"),
-    ("ipv4/ping_group_range", "0 0"),
-)
+KERNEL_SETTINGS = (("ipv6/conf/default/accept_dad", "0"), ("ipv4/ping_group_range", "0 0"))
 
 
 def inside(launch: Launch, life: int, pastas_end: int) -> None:

@@ -25,11 +25,7 @@ PACKAGES = Setting(
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from claudebox.host import Host
-    from claudebox.output.explanation import Answer, Question
-    from claudebox.output.section import Section
-    from claudebox.process.trial import CheckRow
-    from claudebox.settings import Settings
+    from claudebox.features import Answer, CheckRow, Host, Question, Section, Settings
 
 
 class Nix(Record):

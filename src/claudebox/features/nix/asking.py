@@ -120,9 +120,8 @@ def _fetch(host: Host, reference: str) -> None:
         try:
             return _ask(host, nix, *FEATURES, *words)
         except OSError as error:
-            raise Problem(
-                f"{nix} cannot be started: {error.strerror}", "do without packages, or reinstall Nix"
-            ) from None
+            what = f"{nix} cannot be started: {error.strerror}"
+            raise Problem(what, "do without packages, or reinstall Nix") from None
 
     link = state.package_root(reference)
     paths = read_paths(ask("build", *CAUTION, "--out-link", link, "--json", "--", reference))
@@ -178,10 +177,8 @@ def look_up_closure(host: Host, roots: tuple[str, ...]) -> None:
             raise Failure("it did not say what these paths need")
     except (OSError, Failure) as error:
         reason = ("it failed", *error.args)[-1]
-        raise Problem(
-            f"--nix private: Nix cannot be asked what the box needs of the host's store: {reason}",
-            "--nix store shows all",
-        ) from None
+        what = f"--nix private: Nix cannot be asked what the box needs of the host's store: {reason}"
+        raise Problem(what, "--nix store shows all") from None
     prepare(keeping_closure(host, roots, registration))
 
 

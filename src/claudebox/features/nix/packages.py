@@ -151,15 +151,11 @@ def check_may_ask(host: Host, wanted: Reference) -> None:
         from claudebox.host.system import find_distribution
 
         manager = find_distribution(host.tree).manager
-        raise Problem(
-            f"{rule}: packages come from Nix, which is not installed on this host",
-            INSTALL.get(manager, ELSEWHERE) + WITHOUT,
-        )
+        what = f"{rule}: packages come from Nix, which is not installed on this host"
+        raise Problem(what, INSTALL.get(manager, ELSEWHERE) + WITHOUT)
     if not host.tree.is_dir(NIX_STORE):
-        raise Problem(
-            f"{rule}: packages are in {NIX_STORE}, which this host does not have, although Nix is installed",
-            "start its daemon: sudo systemctl enable --now nix-daemon" + WITHOUT,
-        )
+        what = f"{rule}: packages are in {NIX_STORE}, which this host does not have, although Nix is installed"
+        raise Problem(what, "start its daemon: sudo systemctl enable --now nix-daemon" + WITHOUT)
 
 
 def give_up(settings: Settings, failures: dict[str, str]) -> Settings:

@@ -41,19 +41,7 @@ from claudebox.host.nix_daemon import CONFIG, SOCKET, groups_of, read_config
 from claudebox.host.secrets import secret_value
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree, sha256
-from claudebox.model import (
-    FILE,
-    RO,
-    RW,
-    Directory,
-    EnvVar,
-    Finding,
-    Mount,
-    Origin,
-    Plan,
-    Preparation,
-    Question,
-)
+from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Origin, Plan, Preparation, Question
 from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below, is_inside, normalize
 from claudebox.settings import Settings, Word
@@ -74,6 +62,7 @@ MEANING = {
     STORE: "the store, read-only; nothing can be built",
     OFF: "nothing of it",
 }
+REMOTES = {DAEMON: "daemon", PRIVATE: "local"}  # what Nix calls them
 PARTS = ("store", "var")  # of /nix
 GLOBAL_REGISTRY = "/etc/nix/flake-registry.json"
 # Settings of the host's nix.conf that a client needs. None can hold a credential, as access-tokens or netrc-file can.
@@ -119,7 +108,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         unknown += [Question(NIX_FEATURE, "whether builds see this host")] if nix.needs_trial else []
         contribution = Contribution(
             mounts=tuple(nix_mounts(host, nix)),
-            variables=tuple(nix_variables(nix)),
+            variables=(EnvVar("NIX_REMOTE", REMOTES[nix.mode], WORKS),) if nix.mode in REMOTES else (),
             preparations=nix_preparations(nix),
             # Otherwise no mount shows the daemon, not even one of /nix.
             shown_places=(NIX_SOCKETS,) if nix.mode == DAEMON else (),
@@ -146,9 +135,8 @@ def plan_nix(host: Host, settings: Settings, instance: Instance, *, is_nix_host:
     holes = find_holes(host, settings)
     if wish.text == DAEMON:
         if host.tree.lstat(SOCKET) is None:
-            raise Problem(
-                f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})", "--nix private builds in the box"
-            )
+            what = f"{wish.origin.shown}: there is no Nix daemon here ({SOCKET})"
+            raise Problem(what, "--nix private builds in the box")
         return Nix(DAEMON, MEANING[DAEMON], wish.origin, shows_store=True, holes=holes)
     outcome = recall_outcome(host) if not holes else CLOSED
     if outcome in TRIED:
@@ -213,7 +201,7 @@ def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
     if nix.mode == DAEMON:
         # The whole directory is mounted: a daemon that is started anew makes another socket.
         mounts.append(Mount(RO, NIX_SOCKETS, Origin.of_rule(RULE, "the daemon's socket"), source=NIX_SOCKETS))
-    return mounts + (_configuration(host, nix) if nix.mode in (DAEMON, PRIVATE) else [])
+    return mounts + (_configuration(host, nix) if nix.mode in REMOTES else [])
 
 
 def _configuration(host: Host, nix: Nix) -> list[Mount]:
@@ -254,15 +242,10 @@ def nix_preparations(nix: Nix) -> tuple[Preparation, ...]:
 
 def nix_path(host: Host, nix: Nix, path: tuple[str, ...]) -> tuple[str, ...]:
     """The directory in which nix itself is, unless the box finds nix anyhow."""
-    if nix.mode not in (DAEMON, PRIVATE) or any(host.tree.is_executable(f"{place}/nix") for place in path):
+    if nix.mode not in REMOTES or any(host.tree.is_executable(f"{place}/nix") for place in path):
         return ()
     found = find_nix(host)
     return (found.rpartition("/")[0],) if is_inside(found, NIX_STORE) else ()
-
-
-def nix_variables(nix: Nix) -> list[EnvVar]:
-    remotes = {DAEMON: "daemon", PRIVATE: "local"}
-    return [EnvVar("NIX_REMOTE", remotes[nix.mode], WORKS)] if nix.mode in remotes else []
 
 
 def nix_findings(nix: Nix) -> list[Finding]:

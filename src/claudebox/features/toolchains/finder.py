@@ -218,16 +218,13 @@ class Finder:
             real = self.tree.resolve(path)
             if real is None or not self.tree.is_executable(real) or name == "claude":
                 continue
-            if real == path and name in PROGRAMS and self._is_binary(path):
+            if real == path and name in PROGRAMS and self.tree.read(path, limit=len(ELF)) == ELF:
                 self._mount(path, "program")
             elif real != path and (row_name := self._show(real, path)):
                 self.links[path] = Mount(SYMLINK, path, Origin.of_rule(RULE, row_name), source=real)
             else:
                 continue
             self.path.setdefault(directory, rank)
-
-    def _is_binary(self, path: str) -> bool:
-        return (self.tree.read(path, limit=len(ELF)) or b"") == ELF
 
     def _root(self, root: str, variable: str) -> str:
         """Where a version manager keeps its things: where its variable says, if that is in the home."""

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.caches import CACHES, Cache
-from claudebox.features.caches.places import HOSTS, PLACE, PLACES, inside, name_of
+from claudebox.features.caches import CACHES, HOSTS, PLACE, PLACES, Cache, inside, name_of
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import RW, SYMLINK, Finding, Plan, Step
 from claudebox.paths import is_inside

@@ -8,9 +8,8 @@ import pytest
 
 from claudebox.errors import Problem
 from claudebox.facts import ClaudeHome
-from claudebox.features.claude import conversations
+from claudebox.features.claude import conversations, current_state
 from claudebox.features.claude.conversations import directory_name, is_identifier, saved_conversations
-from claudebox.features.claude.home import current_state
 from claudebox.host.tree import Tree
 from claudebox.state import Instance, State
 from claudebox.state.claude_settings import LARGEST_FILE

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from claudebox.consent import agreement, find_news
+from claudebox.features.claude import leads_elsewhere
 from claudebox.features.claude.configuration import Admitted, Runnable, admit_servers, admit_settings
-from claudebox.features.claude.home import leads_elsewhere
 from claudebox.model import RO, TMPFS, Finding, Mount, Origin, Plan, Preparation
 from hosts.machine import EVERYONE, TREES, Machine, plant
 

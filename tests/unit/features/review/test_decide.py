@@ -9,8 +9,7 @@ import pytest
 from claudebox.errors import Problem
 from claudebox.features.guard import Report
 from claudebox.features.guard.decide import is_guard
-from claudebox.features.review import ReviewFeature
-from claudebox.features.review.decide import OF_ANOTHER_GROUP
+from claudebox.features.review import OF_ANOTHER_GROUP, ReviewFeature
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
 from claudebox.overlay import mounting, store

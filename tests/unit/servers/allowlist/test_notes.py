@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.commands.logs import NOT_REACHED, network_log_text, suggestion
+from claudebox.commands.show import NOT_REACHED, network_log_text, suggestion
 from claudebox.model import Origin
 from claudebox.servers.allowlist import END, MEMORY, Allowed, HostList
 from claudebox.servers.allowlist.greeting import Refusal

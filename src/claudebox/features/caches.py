@@ -1,4 +1,4 @@
-"""Decides that what package managers download is kept for the project, so that the second installation is warm.
+"""What package managers download, kept for the project, so that the second installation is warm.
 
 One directory of the project's state is mounted, writable, and symlinks in the box's home lead into it. They are cheaper
 than mounts, of which each costs a start a third of a millisecond; and `rm -rf ~/.cache` leaves no link to nowhere.
@@ -13,26 +13,51 @@ import os
 from claudebox import files
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.caches import CACHE, CACHES, HOST, Cache
+from claudebox.features import Feature
 from claudebox.files import c_call
 from claudebox.host.secrets import contained_secret
 from claudebox.host.system import keeps_namespaces_from_us
-from claudebox.model import RW, SYMLINK, Finding, Launch, Mount, Origin, Preparation, Step
-from claudebox.output.terminal import say
+from claudebox.model import RW, SYMLINK, Finding, Launch, Mount, Origin, Plan, Preparation, Step
 from claudebox.paths import is_inside, parents
-from claudebox.process.companion import Companion
 from claudebox.record import Record
+from claudebox.settings.table import MOUNTS, NONE, SHOWN, Setting
+from claudebox.settings.types import Choice
 from claudebox.state import CACHE_LOCK, Instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from claudebox.features import Companion, Section
+
+HOST, PROJECT = "host", "project"
+CACHE = Setting(
+    *("cache", SHOWN),
+    "what package managers download: kept for the project (default), over the host's, or none",
+    Choice(HOST, PROJECT, NONE, default=PROJECT),
+    usage="WHERE",
+    help_in_files="where what package managers download is kept: host means over this host's own, read-only",
+)
+
+
+class Cache(Record):
+    """What package managers download, kept for the project."""
+
+    directory: str  # the box has it writable
+    over_host: str = ""  # the same, if the host's own caches lie underneath
+    layers: str = ""  # where the kernel keeps what the box changes in them
+    lower: tuple[tuple[str, str], ...] = ()  # each cache of the host, and where it appears below `over_host`
+
+
+class Over(Record):
+    """Whether this box has the host's caches."""
+
+    is_ours: bool
+
 
 RULE = "cache"
 PLACE = "/var/cache/claudebox"  # in the box
-KEPT = "kept for this project: ~/.cache, ~/.npm, ~/.cargo/registry and their like lead there"
-BOXES_OWN = Origin.of_rule(RULE, KEPT)
+BOXES_OWN = Origin.of_rule(RULE, "kept for this project: ~/.cache, ~/.npm, ~/.cargo/registry and their like lead there")
 
 # Each place in the home, who keeps content there, and what lies beside it and stays outside.
 PLACES = (
@@ -75,23 +100,91 @@ RUN_LATER = "is a cache of this host and writable: what the box leaves there, pr
 PRIVATE_TOO = "the box reads what this host has downloaded, private packages too"
 
 
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    """Decided after the wishes: what somebody mounts in one of these places is there instead."""
-    said, state = facts.settings[CACHE], facts.state
-    if state is None:
-        if said.origin.is_said:
-            directory = facts.claude.all_projects.directory
-            raise Problem(f"{said.origin.shown}: {directory} cannot be used", f"ls -ld {directory}")
-        return Contribution()
-    places = {path: name_of(path, facts.home) for path in free_places(facts.home, draft)}
-    links = [Mount(SYMLINK, path, BOXES_OWN, source=f"{PLACE}/{name}") for path, name in places.items()]
-    names = list(places.values())
-    contribution = Contribution(
-        mounts=(Mount(RW, PLACE, BOXES_OWN, source=state.cache), *links),
-        preparations=tuple(directories(facts, state.cache, names)),
-        records=(Cache(state.cache),),
-    )
-    return contribution if said.text != HOST else over_host(facts, state, contribution, names)
+class Caches(Feature):
+    settings = (CACHE,)
+
+    def applies(self, facts: Facts) -> bool:
+        """A box without Claude on a host without any state leaves none behind, unless somebody asks for it."""
+        said, state = facts.settings[CACHE], facts.claude.all_projects.directory
+        is_wanted = facts.install is not None or said.origin.is_said or facts.tree.lstat(state) is not None
+        return said.text != NONE and is_wanted
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        """Decided after the wishes: what somebody mounts in one of these places is there instead."""
+        said, state = facts.settings[CACHE], facts.state
+        if state is None:
+            if said.origin.is_said:
+                directory = facts.claude.all_projects.directory
+                raise Problem(f"{said.origin.shown}: {directory} cannot be used", f"ls -ld {directory}")
+            return Contribution()
+        places = {path: name_of(path, facts.home) for path in free_places(facts.home, draft)}
+        links = [Mount(SYMLINK, path, BOXES_OWN, source=f"{PLACE}/{name}") for path, name in places.items()]
+        names = list(places.values())
+        contribution = Contribution(
+            mounts=(Mount(RW, PLACE, BOXES_OWN, source=state.cache), *links),
+            preparations=tuple(directories(facts, state.cache, names)),
+            records=(Cache(state.cache),),
+        )
+        return contribution if said.text != HOST else over_host(facts, state, contribution, names)
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import WRITABLE, Section
+
+        cache = plan.get(Cache)
+        if cache is None:
+            return (Section(key="cache"),)
+        value = {"directory": cache.over_host or cache.directory, "over": [path for path, _ in cache.lower]}
+        return (Section(adds=((WRITABLE, "the cache"),), key="cache", value=value),)
+
+    def beside(self, launch: Launch) -> Companion:
+        """Hold the place for changes while the box lives. If another box has it, this one does without the host's."""
+        from claudebox.output.terminal import say
+        from claudebox.process.companion import Companion
+
+        cache = launch.get(Cache)
+        held = files.open_lock(f"{cache.layers}/{CACHE_LOCK}")
+        over = Over(files.take_lock(held))
+        if not over.is_ours:
+            say("claudebox: another box of this project has this host's caches: this one has the project's own alone\n")
+            launch.mounts = tuple(
+                mount.replace(source=cache.directory) if mount.path == PLACE else mount for mount in launch.mounts
+            )
+        launch.keep(over)
+        return Companion(held)
+
+    def mount(self, launch: Launch) -> None:
+        cache = launch.get(Cache)
+        if not launch.get(Over).is_ours:
+            return
+        above, layers = os.open(cache.over_host, files.DIRECTORY), os.open(cache.layers, files.DIRECTORY)
+        for lower, inner in cache.lower:
+            name = inner.replace("/", "+")
+            try:
+                target = files.open_below(above, inner)
+                sides = [files.open_below(layers, f"{name}.{side}", makes=True) for side in ("upper", "work")]
+                _lay(os.open(lower, files.DIRECTORY), target, *sides)
+            except OSError as error:
+                raise Problem(
+                    f"{lower} cannot lie under the project's cache: {error.strerror}",
+                    "it needs Linux 5.11, and the project's cache on ext4, btrfs, xfs or tmpfs\n"
+                    "      without this host's caches: --cache project",
+                ) from None
+
+
+CACHES = Caches()
+
+
+class Warnings(Feature):
+    """Flags a cache of the host that somebody mounts writable."""
+
+    def applies(self, facts: Facts) -> bool:
+        return any(one.access == RW for one in facts.settings[MOUNTS])
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        places = [facts.home + written[1:] for written, _ in PLACES]
+        writable = [wish.source for wish in draft.wished if wish.kind == RW]
+        flagged = [path for path in writable if any(is_inside(path, one) or is_inside(one, path) for one in places)]
+        return Contribution(findings=tuple(Finding(Finding.RISK, path, RUN_LATER) for path in flagged))
 
 
 def name_of(path: str, home: str) -> str:
@@ -162,57 +255,6 @@ def usable(facts: Facts, path: str) -> str:
         return ""
     secret = contained_secret(real, facts.places)
     return "" if secret is not None and secret.exists else real
-
-
-def decide_warnings(facts: Facts, draft: Draft) -> Contribution:
-    """Flag a cache of the host that somebody mounts writable."""
-    home = facts.home
-    places = [home + written[1:] for written, _ in PLACES]
-    flagged = [
-        Finding(Finding.RISK, wish.source, RUN_LATER)
-        for wish in draft.wished
-        if wish.kind == RW and any(is_inside(wish.source, place) or is_inside(place, wish.source) for place in places)
-    ]
-    return Contribution(findings=tuple(flagged))
-
-
-class Over(Record):
-    """Whether this box has the host's caches."""
-
-    is_ours: bool
-
-
-def beside(launch: Launch) -> Companion:
-    """Hold the place for changes as long as the box lives. If another box has it, this one does without the host's."""
-    cache = launch.get(Cache)
-    held = files.open_lock(f"{cache.layers}/{CACHE_LOCK}")
-    over = Over(files.take_lock(held))
-    if not over.is_ours:
-        say("claudebox: another box of this project has this host's caches: this one has the project's own alone\n")
-        launch.mounts = tuple(
-            mount.replace(source=cache.directory) if mount.path == PLACE else mount for mount in launch.mounts
-        )
-    launch.keep(over)
-    return Companion(held)
-
-
-def mount(launch: Launch) -> None:
-    cache = launch.get(Cache)
-    if not launch.get(Over).is_ours:
-        return
-    above, layers = os.open(cache.over_host, files.DIRECTORY), os.open(cache.layers, files.DIRECTORY)
-    for lower, inner in cache.lower:
-        name = inner.replace("/", "+")
-        try:
-            target = files.open_below(above, inner)
-            sides = [files.open_below(layers, f"{name}.{side}", makes=True) for side in ("upper", "work")]
-            _lay(os.open(lower, files.DIRECTORY), target, *sides)
-        except OSError as error:
-            raise Problem(
-                f"{lower} cannot lie under the project's cache: {error.strerror}",
-                "it needs Linux 5.11, and the project's cache on ext4, btrfs, xfs or tmpfs\n"
-                "      without this host's caches: --cache project",
-            ) from None
 
 
 def _lay(lower: int, target: int, upper: int, work: int) -> None:

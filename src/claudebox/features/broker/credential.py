@@ -1,10 +1,17 @@
-"""Decides for `--auth broker` which credential stays outside, and what the box gets in its place."""
+"""Decides for `--auth broker` which credential stays outside, what the box gets in its place, and starts the broker.
+
+The broker is a process beside the box that holds the credential, and listens for the box. It ends when the parent of
+the box does, and the parent ends the box when the broker has ended.
+"""
 
 from __future__ import annotations
+
+import os
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
 from claudebox.features.broker import AUTH_LIMITS, BROKER
+from claudebox.files import c_call
 from claudebox.host import Host
 from claudebox.host.tree import Tree
 from claudebox.host.variables import (
@@ -18,9 +25,12 @@ from claudebox.host.variables import (
     shown_way,
     split_port,
 )
-from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Grant, Mount, Origin, Proxy, Step
+from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Grant, Launch, Mount, Origin, Proxy, Step
 from claudebox.output.section import Section
 from claudebox.paths import absolute, shorten_home
+from claudebox.process.companion import Companion, start_beside, watch_own_end
+from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, enter_as_owner
+from claudebox.record import Record
 from claudebox.settings import Amount, EnvWish, Settings
 from claudebox.settings.table import ENV, FULL, HOST_PORTS, NETWORK, PUBLISH
 from claudebox.state import LOGIN_FILE
@@ -30,6 +40,8 @@ from claudebox.text import counted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from claudebox.model import Deed
 
 API = "https://api.anthropic.com"
 RENEWAL = "https://platform.claude.com/v1/oauth/token"
@@ -79,10 +91,8 @@ def plan_broker(facts: Facts) -> Broker:
     environ, kept = facts.host.environ, facts.claude.all_projects
     for name in OTHER_PROVIDERS:
         if environ.get(name, "").lower() not in OFF:
-            raise Problem(
-                f"{name} is set: the broker knows only the Anthropic API",
-                "choose: --auth passthrough, with --env for what that provider needs",
-            )
+            what = f"{name} is set: the broker knows only the Anthropic API"
+            raise Problem(what, "choose: --auth passthrough, with --env for what that provider needs")
     variable = next((name for name in VARIABLES if environ.get(name)), "")
     url = find_upstream(facts, variable)
     login = find_login(facts)
@@ -114,10 +124,8 @@ def _check_credential(facts: Facts, variable: str, file: str) -> None:
         if not (value.isascii() and value.isprintable() and " " not in value):
             raise Problem(f"{variable} is no credential: it has spaces or other characters that none has")
     elif not file:
-        raise Problem(
-            "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set",
-            log_in,
-        )
+        what = "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set"
+        raise Problem(what, log_in)
     elif not _login(facts.tree, file).get("accessToken"):
         raise Problem(f"{file} holds no login", log_in)
 
@@ -140,10 +148,8 @@ def _extra_certificates(facts: Facts) -> str:
     said = facts.users.claudes_variables(facts.host.environ).get(EXTRA_CERTIFICATES, "")
     path = absolute(said, facts.project, facts.home) if said else ""
     if path and facts.reach.leads_through(path):
-        raise Problem(
-            f"{EXTRA_CERTIFICATES}: an agent can have written {path}, and could be believed in the place of the API",
-            f"keep that file where no agent works\n      or do without it: {WITHOUT_EXTRA}",
-        )
+        what = f"{EXTRA_CERTIFICATES}: an agent can have written {path}, and could be believed in the place of the API"
+        raise Problem(what, f"keep that file where no agent works\n      or do without it: {WITHOUT_EXTRA}")
     if path and facts.tree.read(path) is None:
         raise Problem(f"{EXTRA_CERTIFICATES}: the broker cannot read the certificates in {path}", WITHOUT_EXTRA)
     return path
@@ -163,17 +169,13 @@ def find_upstream(facts: Facts, variable: str) -> str:
             "take it out of ~/.claude/settings.json, and set it in your shell:\n      export ANTHROPIC_AUTH_TOKEN=…",
         )
     if foreign and variable:
-        raise Problem(
-            f"an agent can have written the Claude settings that say who gets {variable}",
-            f"keep them where no agent works, or take {BASE_URL} out of them",
-        )
+        what = f"an agent can have written the Claude settings that say who gets {variable}"
+        raise Problem(what, f"keep them where no agent works, or take {BASE_URL} out of them")
     if wish is None or wish.value is None:
         return hosts
     if wish.origin.is_projects:
-        raise Problem(
-            f"{wish.origin.shown}: a project's file cannot say who gets the credential",
-            f"if you mean it: --env {BASE_URL}={quote(wish.value)}",
-        )
+        what = f"{wish.origin.shown}: a project's file cannot say who gets the credential"
+        raise Problem(what, f"if you mean it: --env {BASE_URL}={quote(wish.value)}")
     if variable and hosts and wish.value.rstrip("/") != hosts.rstrip("/"):
         raise Problem(
             f"{wish.origin.shown}: {variable} belongs to the gateway that {BASE_URL} names on this host, and would go "
@@ -206,10 +208,8 @@ def _find_way(name: str, url: str, facts: Facts) -> Address:
     """
     address = parse_address(url, name)
     if not address.is_tls and (facts.settings[NETWORK].text == FULL or facts.settings[PUBLISH]):
-        raise Problem(
-            f"{name} has no https: a box that can listen on this host's localhost could take the credential there",
-            "choose: --network none, --network inet (without --publish)",
-        )
+        what = f"{name} has no https: a box that can listen on this host's localhost could take the credential there"
+        raise Problem(what, "choose: --network none, --network inet (without --publish)")
     return address.replace(proxy=find_proxy(facts.host.environ, address))
 
 
@@ -358,3 +358,83 @@ def section(broker: Broker, home: str) -> Section:
         told=((NETWORK, TOLD),),
         comment=NOT_PASTED,
     )
+
+
+# The process
+
+BACKLOG = 1024  # connections that wait to be accepted: beyond it, one fails at once
+TOKEN_BYTES = 32
+SET_DUMPABLE = 4
+
+
+class Channel(Record):
+    """Of this launch: the socket that leads to the broker."""
+
+    to_broker: int
+
+
+def beside(launch: Launch) -> Companion:
+    """Start the broker. The launch gets a token, and the way to the broker."""
+    from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
+
+    broker = launch.get(Broker)
+    end = watch_own_end("for --auth broker", "--auth none")
+    token, port = f"claudebox-{os.urandom(TOKEN_BYTES).hex()}", broker.port
+    ours, theirs = (one.detach() for one in socketpair(AF_UNIX, SOCK_SEQPACKET))
+    life = start_beside(lambda report: _serve(broker, token, end, report), (end,), (ours, theirs))
+    if not port:  # the box has this host's network
+        port = _listen(0, life)
+    made = {broker.token_name: token, BASE_URL: address_of(port)}
+    launch.environment = tuple(one.replace(value=made.get(one.name, one.value)) for one in launch.environment)
+    launch.keep(Channel(life))
+    return Companion(life, ended, failed)
+
+
+def made(launch: Launch, root: str) -> Deed:
+    """Make the broker's listener in the box's own network, before a program starts there."""
+    port = launch.get(Broker).port
+    if port:
+        child = os.fork()
+        if child == 0:
+            try:
+                if enter_as_owner(f"{os.path.dirname(root)}/ns/net", NEW_NETWORK_NAMESPACE):
+                    _listen(port, launch.get(Channel).to_broker)
+                    os._exit(0)
+            finally:
+                os._exit(1)
+        if os.waitpid(child, 0)[1] != 0:
+            raise Problem("the kernel does not let the broker listen in the box's network", OTHERWISE)
+    return lambda _: None
+
+
+def _listen(port: int, channel: int) -> int:
+    """Listen in this network, and hand the listener over to the broker. Returns the port, which may be a new one."""
+    import sys
+    from _socket import AF_INET, AF_UNIX, SCM_RIGHTS, SOCK_SEQPACKET, SOCK_STREAM, SOL_SOCKET, socket
+
+    listener = socket(AF_INET, SOCK_STREAM)
+    listener.bind(("127.0.0.1", port))
+    listener.listen(BACKLOG)
+    descriptor = listener.fileno().to_bytes(4, sys.byteorder)
+    other = socket(AF_UNIX, SOCK_SEQPACKET, 0, channel)
+    try:
+        other.sendmsg([b"listener"], [(SOL_SOCKET, SCM_RIGHTS, descriptor)])
+    except OSError:
+        pass  # it has ended, which the parent notices by itself
+    other.detach()
+    return int(listener.getsockname()[1])
+
+
+def _serve(broker: Broker, token: str, end: int, channel: int) -> None:
+    c_call("prctl", SET_DUMPABLE, 0, 0, 0, 0)  # no other program of the user looks into its memory
+    from claudebox.servers.broker import run
+
+    run(broker, token, end, channel)
+
+
+def ended() -> Problem:
+    return Problem("the broker was ended, and the box with it", "start it again, and go on with --continue")
+
+
+def failed() -> Problem:
+    return Problem("the broker ended before it had begun", OTHERWISE)
