@@ -207,6 +207,15 @@ MOST_LED = 5  # symbolic refs that git follows
 LARGEST = 1 << 26  # bytes of a file with refs
 
 
+def is_sound(tree: Tree, git_dir: str) -> bool:
+    """Whether git is certain to use this directory. If anything is wrong in it, git tries the one around it."""
+    head = tree.read_plain(f"{git_dir}/HEAD", 255) or b""
+    is_head = head.startswith(b"ref: refs/") or (len(head) >= 40 and HEX.issuperset(head[:40].decode("latin-1")))
+    parts = [tree.status(f"{git_dir}/{name}") for name in ("objects", "refs")]
+    is_open = all(part is not None and part.st_mode & stat.S_IXUSR for part in parts)
+    return is_head and is_open and tree.lstat(f"{git_dir}/commondir") is None
+
+
 class Head(Record):
     """A branch and its commit; "" for what is not known."""
 
