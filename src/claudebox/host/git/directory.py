@@ -51,9 +51,9 @@ LINKED = ("commondir", "gitdir", "locked")  # in the directory of a linked workt
 GITS_OWN = {
     "": frozenset(
         "HEAD index config hooks objects refs logs info packed-refs shallow description branches remotes worktrees "
-        "modules lfs reftable annex svn lost-found rebase-merge rebase-apply sequencer AUTO_MERGE MERGE_MODE "
-        "MERGE_RR EDIT_DESCRIPTION ADD_EDIT.patch addp-hunk-edit.diff gc.log gc.pid fsmonitor--daemon "
-        "fsmonitor--daemon.ipc".split()
+        "modules lfs reftable annex svn lost-found rebase-merge rebase-apply sequencer AUTO_MERGE MERGE_AUTOSTASH "
+        "MERGE_MODE MERGE_RR NOTES_MERGE_PARTIAL NOTES_MERGE_REF NOTES_MERGE_WORKTREE EDIT_DESCRIPTION "
+        "ADD_EDIT.patch addp-hunk-edit.diff gc.log gc.pid fsmonitor--daemon fsmonitor--daemon.ipc".split()
     ),
     "info": frozenset("exclude sparse-checkout refs".split()),
     "objects/info": frozenset("packs commit-graph commit-graphs".split()),
@@ -200,6 +200,15 @@ LONGEST_REF = 1 << 10  # bytes of a file that git takes for a ref
 MOST_NOTES = 1000  # files of operations in progress
 MOST_LED = 5  # symbolic refs that git follows
 LARGEST = 1 << 26  # bytes of a file with refs
+
+
+def is_sound(tree: Tree, git_dir: str) -> bool:
+    """Whether git is certain to use this directory. If anything is wrong in it, git tries the one around it."""
+    head = tree.read_plain(f"{git_dir}/HEAD", 255) or b""
+    is_head = head.startswith(b"ref: refs/") or (len(head) >= 40 and HEX.issuperset(head[:40].decode("latin-1")))
+    parts = [tree.status(f"{git_dir}/{name}") for name in ("objects", "refs")]
+    is_open = all(part is not None and part.st_mode & stat.S_IXUSR for part in parts)
+    return is_head and is_open and tree.lstat(f"{git_dir}/commondir") is None
 
 
 class Head(Record):
