@@ -47,7 +47,8 @@ EVENT = 16  # bytes before the name
 MOST_AT_START, MOST_LATER, MORE_OPEN = 3000, 3000, 200
 MOST_MASKS, MOST_SHOWN = 600, 5000  # decoys: further files appear empty; files of which it is known since when
 LONGEST_PATH, LONGEST_NAME = 4200, 18  # bytes that are said of a path; characters that are shown
-AT_ONCE = 100  # entries of a directory that are looked at before the next event
+MOST_NEWS = 20_000  # of more, all directories are looked at instead
+AT_ONCE, FEW = 100, 10  # entries of a directory, and new things, that are looked at before the next event
 AGAIN = (0.003, 0.01, 0.0)  # seconds after which a file is judged again that could not be read
 GRACE = 0.2  # seconds for which a new file waits for the head
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
@@ -95,6 +96,7 @@ class Hand:
         self.closed: list[str] = []  # directories that can be watched with the rights of the box's owner only
         self.unread: list[int] = []  # watched directories of which the content was not looked at
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
+        self.news: dict[str, int] = {}  # events about what is not masked
         self.waiting: dict[str, None] = {}  # files to ask about
         self.asked: list[str] = []  # those about which it has, in this order
         self.patience: dict[str, float] = {}  # until when new files wait for an answer, in this order
@@ -104,6 +106,7 @@ class Hand:
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
         self.told: dict[str, str] = {}
         self.is_full, self.next_sweep = False, 0.0  # whether there were too many directories
+        self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
         self.events = c_call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
         if self.events < 0:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
@@ -144,7 +147,7 @@ class Hand:
         self.ours[status.st_dev, status.st_ino] = number
 
     def work(self, head: int) -> None:
-        """Take events first, then answers, then a part of a directory: so nothing large holds up a mask."""
+        """Take events about masked files first, then answers, then a part of the rest: so no flood holds up a mask."""
         self.head, poll = head, select.poll()
         for descriptor in (head, self.events, self.channel):
             os.set_blocking(descriptor, False)
@@ -159,7 +162,7 @@ class Hand:
             self.ask()
             soonest = next(iter(self.patience.values()), None)
             wait = None if soonest is None else max(0.0, soonest - time.monotonic()) * 1000
-            ready = dict(poll.poll(0 if self.unread or self.listing else wait))
+            ready = dict(poll.poll(0 if self.news or self.unread or self.listing else wait))
             if self.channel in ready:
                 return  # the parent of the box has ended
             if self.events in ready:
@@ -170,7 +173,7 @@ class Hand:
             self.read_on()
 
     def read_events(self) -> None:
-        data, found = os.read(self.events, 1 << 16), dict[str, int]()
+        data, found = os.read(self.events, 1 << 16), self.news
         while data:
             number, event = (int.from_bytes(data[at : at + 4], "little", signed=True) for at in (0, 4))
             end = EVENT + int.from_bytes(data[12:EVENT], "little")
@@ -185,8 +188,14 @@ class Hand:
             elif number in self.files:
                 found[self.files[number]] = event
             data = data[end:]
-        for path, event in found.items():
-            self.watch(path) if event & IS_DIRECTORY else self.look(path)
+        for path in self.numbers.keys() & found.keys():
+            self.meet(path)
+        if len(found) > MOST_NEWS:
+            found.clear()
+            self.unread = [*self.directories]
+
+    def meet(self, path: str) -> None:
+        self.watch(path) if self.news.pop(path) & IS_DIRECTORY else self.look(path)
 
     def path_of(self, number: int) -> str:
         """The path that a directory has now: somebody may have moved one that it lies in."""
@@ -215,10 +224,12 @@ class Hand:
     def add_watch(self, descriptor: int, what: int) -> int:
         """The number of a watch; -1 if there are too many."""
         is_inside = self.box >= 0
-        if is_inside and len(self.directories) + len(self.files) >= self.room and time.monotonic() > self.next_sweep:
+        is_over = is_inside and len(self.directories) + len(self.files) >= self.room
+        if is_over and not self.removed and time.monotonic() > self.next_sweep:
             self.next_sweep = time.monotonic() + 1
-            for number in [one for one, there in self.directories.items() if not os.fstat(there).st_nlink]:
-                self.forget(number)  # what was removed
+            self.removed = [one for one, there in self.directories.items() if not os.fstat(there).st_nlink]
+        if is_over and self.removed:
+            self.forget(self.removed.pop())
         has_room = not is_inside or len(self.directories) + len(self.files) < self.room
         number = c_call("inotify_add_watch", self.events, b"/proc/self/fd/%d" % descriptor, what) if has_room else -1
         if number < 0 and not self.is_full:
@@ -232,7 +243,9 @@ class Hand:
             os.close(self.directories.pop(number))
 
     def read_on(self) -> None:
-        """Look at a part of the next directory."""
+        """Look at a few new things, and at a part of the next directory."""
+        for path in [*islice(self.news, FEW)]:
+            self.meet(path)
         if self.listing is None and self.unread:
             number = self.unread.pop(0)
             try:
@@ -280,9 +293,10 @@ class Hand:
 
     def lose_patience(self) -> None:
         """Cover new files about which the head has said nothing in time."""
-        for path in [path for path, end in self.patience.items() if end <= time.monotonic()]:
-            del self.patience[path]
-            self.cover(path, SHARED)
+        for path, end in [*islice(self.patience.items(), FEW)]:
+            if end <= time.monotonic():
+                del self.patience[path]
+                self.cover(path, SHARED)
 
     def ask(self) -> None:
         """Ask about files, those that are masked first: so a flood of new ones holds up none of these."""
