@@ -111,7 +111,7 @@ class Hand:
         if self.events < 0:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
             raise Problem("the kernel gives no inotify instance, by which masks are kept on", hint)
-        raise_limit(MOST_AT_START + MOST_LATER + MORE_OPEN)
+        most = self.room = raise_limit(MOST_AT_START + MOST_LATER + MORE_OPEN) - MORE_OPEN
         directories = self.judging.directories()
         gits = [path for path in directories if path.endswith("/.git") or path in self.judging.also]
         near = dict.fromkeys((keeping.project, *map(os.path.dirname, keeping.numbers), *gits))
@@ -122,7 +122,7 @@ class Hand:
         self.unread = [*self.directories]
         for path in directories[:MOST_AT_START]:
             self.watch(path)
-        self.room = len(self.directories) + MOST_LATER
+        self.room = min(len(self.directories) + MOST_LATER, most)
 
     def enter(self, namespace: str) -> None:
         """Enter the box's mounts, with the rights of whoever made the user namespace that owns them.
@@ -230,7 +230,7 @@ class Hand:
             self.removed = [one for one, there in self.directories.items() if not os.fstat(there).st_nlink]
         if is_over and self.removed:
             self.forget(self.removed.pop())
-        has_room = not is_inside or len(self.directories) + len(self.files) < self.room
+        has_room = len(self.directories) + len(self.files) < self.room
         number = c_call("inotify_add_watch", self.events, b"/proc/self/fd/%d" % descriptor, what) if has_room else -1
         if number < 0 and not self.is_full:
             self.is_full = True
@@ -513,13 +513,14 @@ def _lines_of(path: str) -> set[bytes]:
         return set()
 
 
-def raise_limit(amount: int) -> None:
-    """Have this process open more files than is usual, as far as it may."""
+def raise_limit(amount: int) -> int:
+    """Have this process open more files than is usual, as far as it may, and say how many those are."""
     import resource
 
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = amount if most == resource.RLIM_INFINITY else min(amount, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
+    return wanted
 
 
 FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"

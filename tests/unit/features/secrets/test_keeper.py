@@ -1,6 +1,7 @@
 """In which order the process that mounts does what it has to do, however much there is."""
 
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,12 +18,16 @@ pytestmark = pytest.mark.req("MASK-01")
 MANY = 200
 
 
+def hand_of(project: Path, directories: tuple[str, ...] = ()) -> keeper.Hand:
+    judging = SimpleNamespace(directories=lambda: directories, also={}, kind=lambda _: None)
+    numbers = {f"{project}/.env": 0}
+    return keeper.Hand(Keeping(str(project), str(project), "/", numbers, (), cast(Judging, judging), 2, False), -1)
+
+
 @pytest.fixture
 def hand(tmp_path: Path) -> Iterator[keeper.Hand]:
     """As if it were in a box, which nothing here enters."""
-    judging = SimpleNamespace(directories=list, also={}, kind=lambda _: None)
-    numbers = {f"{tmp_path}/.env": 0}
-    made = keeper.Hand(Keeping(str(tmp_path), str(tmp_path), "/", numbers, (), cast(Judging, judging), 2, False), -1)
+    made = hand_of(tmp_path)
     made.box, made.room = os.open("/", os.O_PATH), len(made.directories) + MANY
     yield made
     for descriptor in (made.host, made.box, made.events, *made.directories.values()):
@@ -67,3 +72,17 @@ def test_more_new_things_than_are_kept(hand: keeper.Hand, tmp_path: Path, monkey
     while hand.unread or hand.listing:
         hand.read_on()
     assert len(hand.directories) > MANY
+
+
+def test_few_open_files_are_left_for_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with `ulimit -n 1024`. Without a free descriptor, nothing can be mounted."""
+    few = keeper.MORE_OPEN + 10
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    made = [str(tmp_path / f"{number}") for number in range(MANY)]
+    for path in made:
+        os.mkdir(path)
+    hand = hand_of(tmp_path, tuple(made))
+    assert (len(hand.directories), hand.is_full) == (10, True)
+    for descriptor in (hand.host, hand.events, *hand.directories.values()):
+        os.close(descriptor)
