@@ -47,7 +47,7 @@ EVENT = 16  # bytes before the name
 MOST_AT_START, MOST_LATER, MORE_OPEN = 3000, 3000, 200
 MOST_MASKS, MOST_SHOWN = 600, 5000  # decoys: further files appear empty; files of which it is known since when
 LONGEST_PATH, LONGEST_NAME = 4200, 18  # bytes that are said of a path; characters that are shown
-MOST_NEWS = 20_000  # of more, all directories are looked at instead
+MOST_NEWS = 20_000  # of more, or if the kernel has lost some, all directories are looked at instead
 AT_ONCE, FEW = 100, 10  # entries of a directory, and new things, that are looked at before the next event
 AGAIN = (0.003, 0.01, 0.0)  # seconds after which a file is judged again that could not be read
 GRACE = 0.2  # seconds for which a new file waits for the head
@@ -177,9 +177,9 @@ class Hand:
         while data:
             number, event = (int.from_bytes(data[at : at + 4], "little", signed=True) for at in (0, 4))
             end = EVENT + int.from_bytes(data[12:EVENT], "little")
-            if event & LOST:  # events were
-                for path in self.numbers:
-                    found[path] = 0
+            if event & LOST or len(found) > MOST_NEWS:
+                found.clear()
+                found |= dict.fromkeys(self.numbers, 0)
                 self.unread = [*self.directories]
             elif event & GONE:
                 self.forget(number)
@@ -190,9 +190,6 @@ class Hand:
             data = data[end:]
         for path in self.numbers.keys() & found.keys():
             self.meet(path)
-        if len(found) > MOST_NEWS:
-            found.clear()
-            self.unread = [*self.directories]
 
     def meet(self, path: str) -> None:
         self.watch(path) if self.news.pop(path) & IS_DIRECTORY else self.look(path)
@@ -371,8 +368,7 @@ class Hand:
     def uncover(self, path: str, inode: int) -> None:
         """Take the mask off the file that was judged, and off no other that somebody has moved to its path.
 
-        While a mask is on, nobody in the box gives the file another name in its directory; and that is the one of the
-        host, or in a layer, where nothing moves what is on the host.
+        Nobody in the box renames what a mask is on. And in a layer, nothing moves what is on the host.
         """
         above, name = os.path.split(path)
         here = open_beneath(self.host, above, os.O_PATH | os.O_DIRECTORY)
@@ -407,11 +403,10 @@ class Hand:
         with open(f"{self.keeping.directory}/{NOTES}", "w") as file:
             file.write(gap_text(self.told, self.keeping) + (_lines(FULL) if self.is_full else ""))
         try:
-            child = os.fork()  # an agent can have filled a pipe that nobody reads: then to write takes forever
+            if os.fork():  # an agent can have filled a pipe that nobody reads: then to write takes forever
+                return
         except OSError:
             return  # there are too many processes: it is said at the end
-        if child:
-            return
         try:
             die_with_parent()
             for target in (self.channel, *(() if os.isatty(self.keeping.errors) else (self.keeping.errors,))):
@@ -425,12 +420,10 @@ class Head:
 
     def __init__(self, keeping: Keeping, hand: int) -> None:
         self.keeping, self.hand, self.numbers = keeping, hand, dict(keeping.numbers)
-        self.inode = 0  # of the file that was judged last; 0 if it was not read, or something else is in its place
         self.next = max((one for one in self.numbers.values() if one != SHARED), default=0) + 1
         self.lines = {line for one in set(self.numbers.values()) for line in _lines_of(self.decoy(one))}
-        self.shown = {
-            path: _lines_of(path) for path in keeping.judging.secrets.shown
-        }  # of files that the box sees as they are
+        # Of files that the box sees as they are.
+        self.shown = {path: _lines_of(path) for path in keeping.judging.secrets.shown}
 
     def work(self) -> None:
         poll = select.poll()
@@ -443,7 +436,7 @@ class Head:
     def answer(self, path: str) -> int:
         """The number of the decoy for a file, which it has written; or that it need not be masked."""
         for pause in AGAIN:
-            self.inode, inode = 0, _inode_of(path)
+            self.inode, inode = 0, _inode_of(path)  # of the file that was read, 0 if none was; and of what is there
             try:
                 decoy = self.find_decoy(path)
             except Exception:  # whatever is in a file, masks stay on
@@ -465,13 +458,12 @@ class Head:
 
         Lines of our own decoys are no secrets: the agent has copied them. Nor is what the box was shown of this file.
         """
-        judged = self.keeping.judging.judge(path)
-        masked, content, self.inode = judged.masked, judged.content or b"", judged.inode
+        masked, content, self.inode = self.keeping.judging.judge(path)
         if masked is None:
             if content and sum(map(len, self.shown.values())) < MOST_LINES:
                 self.shown[path] = set(content.splitlines())
             return None
-        secret = differing(content, masked.decoy)
+        secret = differing(content or b"", masked.decoy)
         is_news = path in self.keeping.numbers or secret - self.lines - self.shown.get(path, set())
         return (masked.decoy, masked.mode) if is_news or not masked.decoy else None
 

@@ -68,7 +68,7 @@ def test_more_new_things_than_are_kept(hand: keeper.Hand, tmp_path: Path, monkey
     for number in range(MANY):
         (tmp_path / f"{number}").mkdir()
     hand.read_events()
-    assert not hand.news
+    assert len(hand.news) <= 3
     while hand.unread or hand.listing:
         hand.read_on()
     assert len(hand.directories) > MANY
