@@ -125,6 +125,18 @@ def test_symlink_of_a_known_name_masks_what_it_shows(box: Box, project: Path, ac
     assert len(box.sh(SEARCH, options=("--reveal", ".")).split()) == 2
 
 
+def test_other_symlinks_lead_to_the_same_file(box: Box, project: Path, account: Account) -> None:
+    """The agent makes them, so that the next start takes the file for something else."""
+    files = {"conf/shop.prod": f"COLOUR={CANARY}\n".encode(), "conf/cloud/x.php": f"COLOUR={CANARY}\n".encode()}
+    plant(account, project, files)
+    (project / ".env").symlink_to("conf/shop.prod")
+    (project / ".aws").symlink_to("conf/cloud")
+    links = "for n in 0 zzz zzz.pem a/b/x; do mkdir -p a/b; ln -s $PWD/conf/shop.prod $n; done"
+    links += "; for n in 1 secrets zz zzzz.pem; do ln -s conf/cloud $n; done"
+    assert box.sh(f"{links}; {SEARCH}") == ""
+    assert box.sh(SEARCH) == ""
+
+
 def test_symlink_of_a_weaker_name_shows_no_more(box: Box, project: Path, account: Account) -> None:
     """Of `.env` every value is secret, of `x.env` only those that look so. The agent makes the link."""
     plant(account, project, {".env": f"PASSWORD=hunter2\nCOLOUR={CANARY}\n".encode()})

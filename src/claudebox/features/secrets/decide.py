@@ -34,12 +34,6 @@ MOST_CLOSED = 100  # with more of them, what they are in is hidden as a whole
 LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 
 
-class Judged(Record):
-    masked: Masked | None  # the file as the box may see it; None if nothing in it is secret
-    content: bytes | None  # what was read
-    inode: int  # of which file; 0 if none was read
-
-
 class Judging(Record):
     """Judges files of the host while the box runs, with a new look: nothing that was read before counts."""
 
@@ -61,8 +55,8 @@ class Judging(Record):
         names += [f"{self.also[above]}/{name}"] if above in self.also else []
         return strictest(kind_of(one, project) for one in names)
 
-    def judge(self, path: str) -> Judged:
-        """Judge the file as it is now.
+    def judge(self, path: str) -> tuple[Masked | None, bytes | None, int]:
+        """The file as the box may see it, or None if nothing in it is secret; what was read, and of which inode.
 
         What was masked at the start is judged as strictly as then. It stays masked, even by its own content.
         """
@@ -74,7 +68,7 @@ class Judging(Record):
         masked = finder.judge(path, kind) if kind is not None else None
         if masked is None and before is not None and finder.content is not None:
             masked = before.replace(decoy=finder.content)
-        return Judged(masked, finder.content, finder.inode)
+        return masked, finder.content, finder.inode
 
 
 def decide(facts: Facts, draft: Draft) -> Contribution:

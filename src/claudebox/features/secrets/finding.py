@@ -133,13 +133,19 @@ def _keeping(
 
 
 def _telling_links(tree: Tree, project: str, entries: Iterable[Entry]) -> dict[str, str]:
-    """What symlinks of the project lead to in it, if it is there or not, and if the name of the symlink says secret."""
-    found = {tree.destination(entry.path) or "": entry.path for entry in entries if entry.kind == LINK}
-    return {
-        target: link
-        for target, link in found.items()
-        if is_below(target, project) and (kind_of(link, project) or kind_of(f"{link}/x", project))
-    }
+    """What symlinks of the project lead to in it, if it is there or not, and if the name of the symlink says secret.
+
+    Of several symlinks the strictest counts: the agent can make another one.
+    """
+    found: dict[str, tuple[list[int], str]] = {}
+    for link in (entry.path for entry in entries if entry.kind == LINK):
+        target = tree.destination(link) or ""
+        if is_below(target, project):
+            ends = ("/x", "/x.php") if tree.is_plain_directory(target) else ("", "/x")
+            kinds = [kind_of(f"{link}{end}", project) for end in ends]
+            how = [STRICT.index(kind[0]) if kind else len(STRICT) for kind in kinds]
+            found[target] = min(found.get(target, (how, link)), (how, link))
+    return {target: link for target, (how, link) in found.items() if min(how) < len(STRICT)}
 
 
 def _named(tree: Tree, project: str, entries: Iterable[Entry], links: dict[str, str]) -> list[tuple[str, Kind]]:

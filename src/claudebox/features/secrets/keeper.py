@@ -49,7 +49,8 @@ EVENT = 16  # bytes before the name
 MOST_AT_START, MOST_LATER, MORE_OPEN = 3000, 3000, 200
 MOST_MASKS, MOST_SHOWN = 600, 5000  # decoys: further files appear empty; files of which it is known since when
 LONGEST_PATH, LONGEST_NAME = 4200, 18  # bytes that are said of a path; characters that are shown
-AT_ONCE = 100  # entries of a directory that are looked at before the next event
+MOST_NEWS = 20_000  # of more, or if the kernel has lost some, all directories are looked at instead
+AT_ONCE, FEW = 100, 10  # entries of a directory, and new things, that are looked at before the next event
 AGAIN = (0.003, 0.01, 0.0)  # seconds after which a file is judged again that could not be read
 GRACE = 0.2  # seconds for which a new file waits for the head
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
@@ -104,6 +105,7 @@ class Hand:
         self.closed: list[str] = []  # directories that can be watched with the rights of the box's owner only
         self.unread: list[int] = []  # watched directories of which the content was not looked at
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
+        self.news: dict[str, int] = {}  # events about what is not masked
         self.waiting: dict[str, None] = {}  # files to ask about
         self.asked: list[str] = []  # those about which it has, in this order
         self.patience: dict[str, float] = {}  # until when new files wait for an answer, in this order
@@ -113,11 +115,12 @@ class Hand:
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
         self.told: dict[str, str] = {}
         self.is_full, self.next_sweep = False, 0.0  # whether there were too many directories
+        self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
         self.events = c_call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
         if self.events < 0:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
             raise Problem("the kernel gives no inotify instance, by which masks are kept on", hint)
-        raise_limit(MOST_AT_START + MOST_LATER + MORE_OPEN)
+        most = self.room = raise_limit(MOST_AT_START + MOST_LATER + MORE_OPEN) - MORE_OPEN
         directories = self.judging.directories()
         gits = [path for path in directories if path.endswith("/.git") or path in self.judging.also]
         near = dict.fromkeys((keeping.project, *map(os.path.dirname, keeping.numbers), *gits))
@@ -128,7 +131,7 @@ class Hand:
         self.unread = [*self.directories]
         for path in directories[:MOST_AT_START]:
             self.watch(path)
-        self.room = len(self.directories) + MOST_LATER
+        self.room = min(len(self.directories) + MOST_LATER, most)
 
     def enter(self, namespace: str) -> None:
         """Enter the box's mounts, with the rights of whoever made the user namespace that owns them.
@@ -153,7 +156,7 @@ class Hand:
         self.ours[status.st_dev, status.st_ino] = number
 
     def work(self, head: int) -> None:
-        """Take events first, then answers, then a part of a directory: so nothing large holds up a mask."""
+        """Take events about masked files first, then answers, then a part of the rest: so no flood holds up a mask."""
         hurry()
         self.head, poll = head, select.poll()
         for descriptor in (head, self.events, self.channel):
@@ -169,7 +172,7 @@ class Hand:
             self.ask()
             soonest = next(iter(self.patience.values()), None)
             wait = None if soonest is None else max(0.0, soonest - time.monotonic()) * 1000
-            ready = dict(poll.poll(0 if self.unread or self.listing else wait))
+            ready = dict(poll.poll(0 if self.news or self.unread or self.listing else wait))
             if self.channel in ready:
                 return  # the parent of the box has ended
             if self.events in ready:
@@ -180,13 +183,13 @@ class Hand:
             self.read_on()
 
     def read_events(self) -> None:
-        data, found = os.read(self.events, 1 << 16), dict[str, int]()
+        data, found = os.read(self.events, 1 << 16), self.news
         while data:
             number, event = (int.from_bytes(data[at : at + 4], "little", signed=True) for at in (0, 4))
             end = EVENT + int.from_bytes(data[12:EVENT], "little")
-            if event & LOST:  # events were
-                for path in self.numbers:
-                    found[path] = 0
+            if event & LOST or len(found) > MOST_NEWS:
+                found.clear()
+                found |= dict.fromkeys(self.numbers, 0)
                 self.unread = [*self.directories]
             elif event & GONE:
                 self.forget(number)
@@ -195,8 +198,11 @@ class Hand:
             elif number in self.files:
                 found[self.files[number]] = event
             data = data[end:]
-        for path in sorted(found, key=self.numbers.__contains__, reverse=True):  # what is bare now comes first
-            self.watch(path) if found[path] & IS_DIRECTORY else self.look(path)
+        for path in self.numbers.keys() & found.keys():
+            self.meet(path)
+
+    def meet(self, path: str) -> None:
+        self.watch(path) if self.news.pop(path) & IS_DIRECTORY else self.look(path)
 
     def path_of(self, number: int) -> str:
         """The path that a directory has now: somebody may have moved one that it lies in."""
@@ -225,11 +231,13 @@ class Hand:
     def add_watch(self, descriptor: int, what: int) -> int:
         """The number of a watch; -1 if there are too many."""
         is_inside = self.box >= 0
-        if is_inside and len(self.directories) + len(self.files) >= self.room and time.monotonic() > self.next_sweep:
+        is_over = is_inside and len(self.directories) + len(self.files) >= self.room
+        if is_over and not self.removed and time.monotonic() > self.next_sweep:
             self.next_sweep = time.monotonic() + 1
-            for number in [one for one, there in self.directories.items() if not os.fstat(there).st_nlink]:
-                self.forget(number)  # what was removed
-        has_room = not is_inside or len(self.directories) + len(self.files) < self.room
+            self.removed = [one for one, there in self.directories.items() if not os.fstat(there).st_nlink]
+        if is_over and self.removed:
+            self.forget(self.removed.pop())
+        has_room = len(self.directories) + len(self.files) < self.room
         number = c_call("inotify_add_watch", self.events, b"/proc/self/fd/%d" % descriptor, what) if has_room else -1
         if number < 0 and not self.is_full:
             self.is_full = True
@@ -242,7 +250,9 @@ class Hand:
             os.close(self.directories.pop(number))
 
     def read_on(self) -> None:
-        """Look at a part of the next directory."""
+        """Look at a few new things, and at a part of the next directory."""
+        for path in [*islice(self.news, FEW)]:
+            self.meet(path)
         if self.listing is None and self.unread:
             number = self.unread.pop(0)
             try:
@@ -289,9 +299,10 @@ class Hand:
 
     def lose_patience(self) -> None:
         """Cover new files about which the head has said nothing in time."""
-        for path in [path for path, end in self.patience.items() if end <= time.monotonic()]:
-            del self.patience[path]
-            self.cover(path, SHARED)
+        for path, end in [*islice(self.patience.items(), FEW)]:
+            if end <= time.monotonic():
+                del self.patience[path]
+                self.cover(path, SHARED)
 
     def ask(self) -> None:
         """Ask about files, those that are masked first: so a flood of new ones holds up none of these."""
@@ -366,8 +377,7 @@ class Hand:
     def uncover(self, path: str, inode: int) -> None:
         """Take the mask off the file that was judged, and off no other that somebody has moved to its path.
 
-        While a mask is on, nobody in the box gives the file another name in its directory; and that is the one of the
-        host, or in a layer, where nothing moves what is on the host.
+        Nobody in the box renames what a mask is on. And in a layer, nothing moves what is on the host.
         """
         above, name = os.path.split(path)
         here = open_beneath(self.host, above, os.O_PATH | os.O_DIRECTORY)
@@ -402,11 +412,10 @@ class Hand:
         with open(f"{self.keeping.directory}/{NOTES}", "w") as file:
             file.write(gap_text(self.told, self.keeping) + (_lines(FULL) if self.is_full else ""))
         try:
-            child = os.fork()  # an agent can have filled a pipe that nobody reads: then to write takes forever
+            if os.fork():  # an agent can have filled a pipe that nobody reads: then to write takes forever
+                return
         except OSError:
             return  # there are too many processes: it is said at the end
-        if child:
-            return
         try:
             die_with_parent()
             for target in (self.channel, *(() if os.isatty(self.keeping.errors) else (self.keeping.errors,))):
@@ -420,12 +429,10 @@ class Head:
 
     def __init__(self, keeping: Keeping, hand: int) -> None:
         self.keeping, self.hand, self.numbers = keeping, hand, dict(keeping.numbers)
-        self.inode = 0  # of the file that was judged last; 0 if it was not read, or something else is in its place
         self.next = max((one for one in self.numbers.values() if one != SHARED), default=0) + 1
         self.lines = {line for one in set(self.numbers.values()) for line in _lines_of(self.decoy(one))}
-        self.shown = {
-            path: _lines_of(path) for path in keeping.judging.secrets.shown
-        }  # of files that the box sees as they are
+        # Of files that the box sees as they are.
+        self.shown = {path: _lines_of(path) for path in keeping.judging.secrets.shown}
 
     def work(self) -> None:
         poll = select.poll()
@@ -438,7 +445,7 @@ class Head:
     def answer(self, path: str) -> int:
         """The number of the decoy for a file, which it has written; or that it need not be masked."""
         for pause in AGAIN:
-            self.inode, inode = 0, _inode_of(path)
+            self.inode, inode = 0, _inode_of(path)  # of the file that was read, 0 if none was; and of what is there
             try:
                 decoy = self.find_decoy(path)
             except Exception:  # whatever is in a file, masks stay on
@@ -460,13 +467,12 @@ class Head:
 
         Lines of our own decoys are no secrets: the agent has copied them. Nor is what the box was shown of this file.
         """
-        judged = self.keeping.judging.judge(path)
-        masked, content, self.inode = judged.masked, judged.content or b"", judged.inode
+        masked, content, self.inode = self.keeping.judging.judge(path)
         if masked is None:
             if content and sum(map(len, self.shown.values())) < MOST_LINES:
                 self.shown[path] = set(content.splitlines())
             return None
-        secret = differing(content, masked.decoy)
+        secret = differing(content or b"", masked.decoy)
         is_news = path in self.keeping.numbers or secret - self.lines - self.shown.get(path, set())
         return (masked.decoy, masked.mode) if is_news or not masked.decoy else None
 
@@ -508,13 +514,14 @@ def _lines_of(path: str) -> set[bytes]:
         return set()
 
 
-def raise_limit(amount: int) -> None:
-    """Have this process open more files than is usual, as far as it may."""
+def raise_limit(amount: int) -> int:
+    """Have this process open more files than is usual, as far as it may, and say how many those are."""
     import resource
 
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = amount if most == resource.RLIM_INFINITY else min(amount, most)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
+    return wanted
 
 
 FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"

@@ -1,0 +1,88 @@
+"""In which order the process that mounts does what it has to do, however much there is."""
+
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from claudebox.features.secrets import keeper
+from claudebox.features.secrets.act import Keeping
+from claudebox.features.secrets.decide import Judging
+
+pytestmark = pytest.mark.req("MASK-01")
+
+MANY = 200
+
+
+def hand_of(project: Path, directories: tuple[str, ...] = ()) -> keeper.Hand:
+    judging = SimpleNamespace(directories=lambda: directories, also={}, kind=lambda _: None)
+    numbers = {f"{project}/.env": 0}
+    return keeper.Hand(Keeping(str(project), str(project), "/", numbers, (), cast(Judging, judging), 2, False), -1)
+
+
+@pytest.fixture
+def hand(tmp_path: Path) -> Iterator[keeper.Hand]:
+    """As if it were in a box, which nothing here enters."""
+    made = hand_of(tmp_path)
+    made.box, made.room = os.open("/", os.O_PATH), len(made.directories) + MANY
+    yield made
+    for descriptor in (made.host, made.box, made.events, *made.directories.values()):
+        os.close(descriptor)
+
+
+def test_masked_file_comes_before_a_flood(hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(MANY):
+        (tmp_path / f"{number}").mkdir()
+    (tmp_path / ".env").touch()
+    looked = list[tuple[str, int]]()
+    monkeypatch.setattr(hand, "look", lambda path: looked.append((path, len(hand.directories))))
+    before = len(hand.directories)
+    hand.read_events()
+    assert looked == [(f"{tmp_path}/.env", before)]
+    hand.read_on()
+    assert len(hand.directories) <= before + keeper.FEW + keeper.AT_ONCE
+    while hand.news or hand.unread or hand.listing:
+        hand.read_on()
+    assert len(hand.directories) == before + MANY
+
+
+def test_removed_directories_are_closed_one_by_one(hand: keeper.Hand, tmp_path: Path) -> None:
+    """The kernel removes them from the disk only then, and that may take a thousandth of a second for each."""
+    for number in range(MANY):
+        (tmp_path / f"{number}").mkdir()
+        hand.watch(f"{tmp_path}/{number}")
+        (tmp_path / f"{number}").rmdir()
+    before = len(hand.directories)
+    (tmp_path / "new").mkdir()
+    assert hand.watch(f"{tmp_path}/new") > 0
+    assert len(hand.directories) == before
+    assert not hand.is_full
+
+
+def test_more_new_things_than_are_kept(hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "MOST_NEWS", 1)
+    for number in range(MANY):
+        (tmp_path / f"{number}").mkdir()
+    hand.read_events()
+    assert len(hand.news) <= 3
+    while hand.unread or hand.listing:
+        hand.read_on()
+    assert len(hand.directories) > MANY
+
+
+def test_few_open_files_are_left_for_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with `ulimit -n 1024`. Without a free descriptor, nothing can be mounted."""
+    few = keeper.MORE_OPEN + 10
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (few, few))
+    monkeypatch.setattr(resource, "setrlimit", lambda *_: None)
+    made = [str(tmp_path / f"{number}") for number in range(MANY)]
+    for path in made:
+        os.mkdir(path)
+    hand = hand_of(tmp_path, tuple(made))
+    assert (len(hand.directories), hand.is_full) == (10, True)
+    for descriptor in (hand.host, hand.events, *hand.directories.values()):
+        os.close(descriptor)
