@@ -97,6 +97,13 @@ ATTACKS = {
         ),
         ("new .git/rebase-merge (the box began or changed",),
     ),
+    "directory-around-a-broken-repository": (
+        (
+            "git init -q --bare b; mv b/HEAD b/objects b/refs b/config .; git config --file config core.bare false; "
+            f"git config --file config core.worktree .; git config --file config {EVIL}; echo x > .git/HEAD"
+        ),
+        ("new config (git obeys it)", "core.fsmonitor = "),
+    ),
     "rebase-symlink": (
         f"{REBASE} mv git-rebase-todo moved; ln -s moved git-rebase-todo",
         ("new .git/rebase-merge/git-rebase-todo", "-> moved"),

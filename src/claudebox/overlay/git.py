@@ -11,6 +11,7 @@ import posixpath
 
 from claudebox.errors import Problem
 from claudebox.host.git import Pairs, find_submodules, is_repository, parse_config, pointed_to
+from claudebox.host.git.directory import is_sound
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, Entry
 from claudebox.model import Guarded
@@ -72,9 +73,9 @@ def git_guarded(tree: Tree, entries: Iterable[Entry], account: Account, *, refus
             found += [] if entry.kind == DIRECTORY else [Guarded(entry.path, GIT, POINTER)]
             checkouts += [checkout] if checkout is not None else []
         elif entry.name == HEAD and is_repository(tree, directory := posixpath.dirname(entry.path)):
-            # Where `.git` is a repository, git takes that. Else a HEAD would make the user's own files parts of git.
-            inner = checkout_of(tree, Entry(f"{directory}/{DOT_GIT}", DIRECTORY))
-            has_own = inner is not None and is_repository(tree, inner.git_dir)
+            # Git takes `.git` first. Without this, a HEAD would make the user's own files parts of git.
+            dot_git = f"{directory}/{DOT_GIT}"
+            has_own = tree.is_file(dot_git) or is_sound(tree, dot_git)
             checkouts += [] if has_own else [Checkout(directory, "")]
     seen: set[Checkout] = set()
     while checkouts and len(seen) < MOST_REPOSITORIES:

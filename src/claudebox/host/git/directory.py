@@ -207,6 +207,14 @@ MOST_LED = 5  # symbolic refs that git follows
 LARGEST = 1 << 26  # bytes of a file with refs
 
 
+def is_sound(tree: Tree, git_dir: str) -> bool:
+    """Whether git is certain to use this directory. If anything is wrong in it, git tries the one around it."""
+    head = _text(tree, f"{git_dir}/HEAD", 255)
+    parts = [tree.status(f"{git_dir}/{name}") for name in ("objects", "refs")]
+    is_whole = all(part and part.st_mode & stat.S_IXUSR for part in parts) and tree.lacks(f"{git_dir}/commondir")
+    return is_whole and (head.startswith("ref: refs/") or (head[:1].isalnum() and bool(_commit(head))))
+
+
 class Head(Record):
     """A branch and its commit; "" for what is not known."""
 

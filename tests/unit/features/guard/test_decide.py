@@ -37,6 +37,10 @@ def held(tree: Tree, *writable: str) -> list[str]:
     return [within(guarded.path, P) for guarded in guard_of(tree, *writable)[0].held]
 
 
+BARE = "".join(f"~/shop/x/{name}\n" for name in ("HEAD", "objects/", "refs/", "config"))
+SOUND = "~/shop/x/.git/HEAD: ref: refs/heads/x\n~/shop/x/.git/objects/\n~/shop/x/.git/refs/\n"
+
+
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
@@ -57,11 +61,19 @@ def held(tree: Tree, *writable: str) -> list[str]:
         ("~/shop/.git/modules/" + "x/" * 9 + "config", ".git/modules/" + "x/" * 9 + "config"),
         ("~/shop/.git/modules/" + "x/" * 20 + "config", ".git/modules/" + "x/" * 11 + "x"),
         ("~/shop/sub/.git: gitdir: ../stored\n~/shop/stored/config", "stored/config"),
-        ("~/shop/x.git/HEAD\n~/shop/x.git/objects/\n~/shop/x.git/refs/\n~/shop/x.git/config", "x.git/config"),
+        (BARE, "x/config"),
+        # Nor does what is no repository to git hide the one around it.
+        (f"{BARE}~/shop/x/.git/HEAD: x\n~/shop/x/.git/objects/\n~/shop/x/.git/refs/", "x/config"),
+        (f"{BARE}~/shop/x/.git/HEAD: ref: refs/heads/x\n~/shop/x/.git/objects/", "x/config"),
+        (f"{BARE}{SOUND}~/shop/x/.git/commondir: nowhere", "x/config"),
     ],
 )
 def test_git_names_more_than_its_own_files(tmp_path: Path, files: str, expected: str) -> None:
     assert expected in held(plant(tmp_path, REPOSITORY + files))
+
+
+def test_directory_around_a_sound_repository_is_none(tmp_path: Path) -> None:
+    assert "x/config" not in held(plant(tmp_path, REPOSITORY + BARE + SOUND))
 
 
 def test_included_files_may_include_more_and_themselves(tmp_path: Path) -> None:
