@@ -96,6 +96,23 @@ python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(".git/fsmonitor--d
 """
 
 
+# Merges that a box leaves to the user, with what it had not committed.
+UNDER_WAY = """
+git checkout -qb other; echo other > file; git add file; git commit -qm other; git checkout -q -
+echo ours > file; git add file; git commit -qm ours; git notes --ref=other add -m other; git notes add -m ours
+echo precious >> README.md; ! git merge -q --autostash other; ! git notes merge -q refs/notes/other
+"""
+
+
+def test_merge_under_way_stays(box: Box, account: Account, repository: Path) -> None:
+    done = box.inside("sh", "-ec", UNDER_WAY)
+    assert (done.returncode, "taken out" in done.stderr) == (0, False), done.stderr
+    assert {"MERGE_AUTOSTASH", "NOTES_MERGE_REF"} <= {path.name for path in (repository / ".git").iterdir()}
+    for words in ("checkout -q --ours file", "commit -qam merged", "notes merge --commit -q"):
+        git(account, repository, *words.split())
+    assert "precious" in (repository / "README.md").read_text()
+
+
 def test_honest_ones_stop_nobody(box: Box, account: Account, repository: Path) -> None:
     made = account.run("sh", "-ec", HONEST, cwd=repository)
     assert made.returncode == 0, made.stderr

@@ -51,9 +51,9 @@ LINKED = ("commondir", "gitdir", "locked")  # in the directory of a linked workt
 GITS_OWN = {
     "": frozenset(
         "HEAD index config hooks objects refs logs info packed-refs shallow description branches remotes worktrees "
-        "modules lfs reftable annex svn lost-found rebase-merge rebase-apply sequencer AUTO_MERGE MERGE_MODE "
-        "MERGE_RR EDIT_DESCRIPTION ADD_EDIT.patch addp-hunk-edit.diff gc.log gc.pid fsmonitor--daemon "
-        "fsmonitor--daemon.ipc".split()
+        "modules lfs reftable annex svn lost-found rebase-merge rebase-apply sequencer AUTO_MERGE MERGE_AUTOSTASH "
+        "MERGE_MODE MERGE_RR NOTES_MERGE_PARTIAL NOTES_MERGE_REF NOTES_MERGE_WORKTREE EDIT_DESCRIPTION "
+        "ADD_EDIT.patch addp-hunk-edit.diff gc.log gc.pid fsmonitor--daemon fsmonitor--daemon.ipc".split()
     ),
     "info": frozenset("exclude sparse-checkout refs".split()),
     "objects/info": frozenset("packs commit-graph commit-graphs".split()),
