@@ -157,13 +157,13 @@ def _has_landed(plan: Plan, leftover: Leftover, layers: Container[str]) -> bool:
 
 def _find_carried(plan: Plan, before: Picture) -> Carried | None:
     """What commits carry in the repositories whose refs have moved since; None in most boxes: none has."""
-    moved = {path: (old, new) for path, old in before.refs.items() if (new := read_refs(Tree(), path)) != old}
-    if not moved:
+    now = {path: read_refs(Tree(), path) for path in before.refs}
+    if now == before.refs:
         return None
     from claudebox.overlay.history import find_all_carried
 
     reports = plan.state.reports if plan.state is not None else ""
-    commits = find_all_carried(plan, moved, kept.read_introduced(reports) or frozenset())
+    commits = find_all_carried(plan, before, now, kept.read_introduced(reports) or frozenset())
     if commits and reports:
         kept.note_introduced(reports, commits.entries, is_whole=not commits.troubles)
     return commits

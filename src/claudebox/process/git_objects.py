@@ -12,7 +12,7 @@ import os
 import resource
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from heapq import heappop, heappush
 from threading import Timer
 
@@ -100,6 +100,14 @@ class Objects:
         for part in os.fsencode(path).split(b"/"):
             found = self.directory(found[1] if found[0] == DIRECTORY else b"").get(part, NOTHING)
         return found
+
+    def had(self, commits: Iterable[bytes], path: str, entry: tuple[int, bytes]) -> bool:
+        """Whether one of these commits had this at a path, as far as they can be read."""
+        for commit in commits:
+            with suppress(CannotTell):
+                if self.find(commit, path) == entry:
+                    return True
+        return False
 
     def differences(self, tree: bytes, olds: tuple[bytes, ...]) -> Iterator[tuple[bytes, tuple[int, bytes]]]:
         """Paths that are otherwise below a directory than below each of some older ones, with what is there now.
