@@ -159,6 +159,16 @@ def test_worktree_and_submodule_are_looked_at(shop: Box, repository: Path) -> No
     git(account, repository, "commit", "-qm", "with submodule")
     script = 'cd lib; git update-ref refs/heads/x "$(carry HEAD .envrc)"'
     assert said(shop, script) == {"commit 1 of branch x of submodule lib changes .envrc"}
+    # On no ref at all: a commit of the project names it, so `git submodule update` would check it out.
+    script = """
+    inner=$(cd lib; carry HEAD .gitlab-ci.yml); plain=$(cd lib; carry HEAD plain)
+    link() { git update-index --cacheinfo 160000,$1,lib; git update-ref $2 $(git commit-tree -m x $(git write-tree)); }
+    link $plain refs/heads/silent; link $inner refs/heads/link
+    link $(seq -s "" 30 | cut -c-40) refs/heads/x
+    """
+    (line,) = said(shop, script)
+    assert line.startswith("commit 1 of ")
+    assert line.endswith(" of submodule lib changes .gitlab-ci.yml")
     linked = account.home / "linked"
     git(account, repository, "worktree", "add", "-q", "-b", "side", str(linked))
     script = 'git update-ref refs/heads/side "$(carry HEAD .envrc)"'

@@ -26,7 +26,7 @@ from claudebox.overlay.store import TIPS, Layer
 from claudebox.overlay.table import DOT_GIT, GIT, why
 from claudebox.overlay.ways import WAYS
 from claudebox.paths import within
-from claudebox.process.git_objects import FILE, LINK, NOTHING, PROGRAM, CannotTell, History, hash_of
+from claudebox.process.git_objects import FILE, LINK, MISSING, NOTHING, PROGRAM, SUBMODULE, CannotTell, History, hash_of
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -63,6 +63,7 @@ class Carried(Record):
     paths: tuple[Carry, ...] = ()
     troubles: tuple[str, ...] = ()
     entries: frozenset[bytes] = frozenset()
+    links: frozenset[str] = frozenset()  # commits of submodules that they name
 
     def __bool__(self) -> bool:
         return bool(self.paths or self.troubles)
@@ -71,16 +72,18 @@ class Carried(Record):
 def find_all_carried(plan: Plan, before: Picture, now: dict[str, Refs], introduced: Set[bytes]) -> Carried:
     """What commits carry in several repositories, of which some refs were and now are elsewhere."""
     found: list[Carried] = []
+    links: dict[str, str] = {}  # by their own names, since no ref may have them
     until = time.monotonic() + MOST_SECONDS
     guarded = [one for one in (*plan.guard.held, *plan.guard.loose, *plan.guard.absent) if one.group in (GIT, WAYS)]
-    for git_dir in sorted(now, key=lambda path: path.count("/")):
+    for git_dir in sorted(now, key=lambda path: path.count("/")):  # a repository comes before its submodules
         old, new = before.refs[git_dir], now[git_dir]
         where, seconds = _repository(git_dir, plan.project), min(SECONDS, until - time.monotonic())
         if old != new and (old.tables != new.tables or not (old.is_whole and new.is_whole)):
             found.append(Carried((), (f"not all branches{where} were looked at: too many, or in a newer format",)))
         roots = [root for own, root in before.repositories.items() if common_dir(own) == git_dir]
         held = reasons_below(guarded, roots) | ({"": MODULE} if before.modules.keys() & {*roots} else {})
-        found.append(find_carried(plan.bwrap, git_dir, old.tips, new.tips, introduced, held, where, seconds))
+        found.append(find_carried(plan.bwrap, git_dir, old.tips, links | new.tips, introduced, held, where, seconds))
+        links |= {link: link for link in found[-1].links}
     paths = sorted((one for each in found for one in each.paths), key=_nearness)
     troubles = tuple(one for each in found for one in each.troubles)
     return Carried(tuple(paths), troubles, frozenset().union(*(each.entries for each in found)))
@@ -122,7 +125,7 @@ def find_carried(
         with open_objects(bwrap, git_dir, new[moved[0]], max(seconds, 0)) as objects:
             search = _Search(History(objects, tips), tips[:1], introduced, held, git_dir if where else "")
             for name in sorted(moved, key=lambda name: (name not in old, "remotes" in name, name)):
-                search.look(_label(name) + where, bytes.fromhex(new[name]))
+                search.look(_label(name) + where, bytes.fromhex(new[name]), may_lack=name == new[name])
             return search.result()
     except CannotTell as error:
         return Carried((), (f"new commits{where} were not looked at: {error}",))
@@ -138,6 +141,7 @@ class _Search:
         self.introduced = introduced
         self.held = held
         self.git_dir = git_dir
+        self.links: set[str] = set()
         self.reasons: dict[str, str] = {}
         self.done: set[bytes] = set()
         self.found: dict[str, list[str]] = {}  # which commits, by path
@@ -145,7 +149,7 @@ class _Search:
         self.entries: dict[bytes, bool] = {}  # whether it is new
         self.troubles: list[str] = []
 
-    def look(self, label: str, tip: bytes) -> None:
+    def look(self, label: str, tip: bytes, *, may_lack: bool = False) -> None:
         numbers: dict[str, list[int]] = {}
         try:
             if self.objects.read(tip)[0] in (b"tree", b"blob"):
@@ -160,7 +164,7 @@ class _Search:
                     self.first.setdefault(path, name)
                 self.done.add(name)
         except CannotTell as error:
-            trouble = str(error)
+            trouble = str(error) if not may_lack or str(error) != MISSING.format(tip.hex()) else ""
         for path, commits in numbers.items():
             some = _some(list(map(str, commits)))
             text = f"commit{'s' if len(commits) > 1 else ''} {some} of {label}" if commits else label
@@ -173,6 +177,7 @@ class _Search:
         tree, *others = [self.objects.commit(one).tree for one in (name, *olds)]
         for where, entry in self.objects.differences(tree, tuple(others)):
             path = os.fsdecode(where)
+            self.links |= {entry[1].hex()} if entry[0] == SUBMODULE else set()
             by_name = why(path)
             said = by_name.text if by_name is not None and by_name.is_grave else self._why(name, olds, path, entry)
             if said and self._is_new(path, entry):
@@ -203,7 +208,7 @@ class _Search:
         more = len(self.troubles) - MOST_NAMED
         troubles = [*self.troubles[:MOST_NAMED], *([f"nor all of {more} other refs"] if more > 0 else [])]
         entries = frozenset(line for line, is_new in self.entries.items() if is_new)
-        return Carried(tuple(sorted(paths, key=_nearness)), tuple(troubles), entries)
+        return Carried(tuple(sorted(paths, key=_nearness)), tuple(troubles), entries, frozenset(self.links))
 
 
 def changing(texts: tuple[str, ...]) -> str:
