@@ -232,7 +232,7 @@ def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[C
 
     The commit that is checked out now has exactly what comes, and both what comes and what goes was in commits before
     the first box of the layer: nothing is new, and nothing is lost. Where a file goes, that commit has to be one of
-    them. What boxes have committed, and what nobody looks for in commits, does not count.
+    them. What boxes have committed does not count, nor does a repository that a box has made.
     """
     from claudebox.process.git_objects import open_objects
 
@@ -244,7 +244,7 @@ def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[C
     named = [one for one in leaves if one.reason and (reason := why(one.path)) and reason.is_grave]
     apart = [one for one in named if not f"{one.path}/".startswith(odd)]
     introduced = read_introduced(layer.reports)
-    if not (tips and git_dir and apart) or introduced is None:
+    if not (tips and git_dir and apart) or introduced is None or os.fsencode(common_dir(git_dir)) in introduced:
         return []
     try:
         with (
