@@ -178,8 +178,7 @@ class _Search:
         for where, entry in self.objects.differences(tree, tuple(others)):
             path = os.fsdecode(where)
             self.links |= {entry[1].hex()} if entry[0] == SUBMODULE else set()
-            by_name = why(path)
-            said = by_name.text if by_name is not None and by_name.is_grave else self._why(name, olds, path, entry)
+            said = by_name.text if (by_name := why(path)) and by_name.is_grave else self._why(name, olds, path, entry)
             if said and self._is_new(path, entry):
                 self.reasons[path] = said
                 yield path

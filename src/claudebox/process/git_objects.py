@@ -32,7 +32,7 @@ DIRECTORY, LINK, PROGRAM, FILE, SUBMODULE = 0o40000, 0o120000, 0o100755, 0o10064
 OCTAL = frozenset(b"01234567")
 SHA1 = 20  # bytes of a name; those of SHA-256 are longer
 NOTHING = 0, b""
-MISSING = "object {} is missing"
+MISSING = "object {:.12} is missing"
 
 Directory = dict[bytes, tuple[int, bytes]]  # mode and object of each name
 
