@@ -84,6 +84,35 @@ def test_every_way_to_carry_something_is_named(shop: Box, repository: Path) -> N
     assert said(shop, "git branch other fix; git tag -f light fix") == set()
 
 
+# What this host runs of this project, though no name says so: what its git leads to, and what is a repository itself.
+UNNAMED = r"""
+git update-ref refs/heads/hook "$(carry HEAD tools/hooks/post-checkout)"
+git update-ref refs/heads/module "$(carry HEAD nbstripout.py src/more.py)"
+git update-ref refs/heads/package "$(carry HEAD nbstripout/__init__.py)"
+git update-ref refs/heads/bare "$(carry HEAD lib/config lib/HEAD lib/refs/x lib/objects/x)"
+git update-ref refs/heads/harmless "$(carry HEAD src/config/x docs/HEAD objects/x main.py x/tools/hooks/x)"
+export GIT_INDEX_FILE=/tmp/index; git read-tree HEAD
+printf '120000 %s\ttools\n' "$(printf src | git hash-object -w --stdin)" | git update-index --replace --index-info
+git update-ref refs/heads/link "$(git commit-tree -m x -p HEAD "$(git write-tree)")"
+"""
+UNNAMED_ONES = {
+    "commit 1 of branch hook changes tools/hooks/post-checkout",
+    "commit 1 of branch module changes nbstripout.py",
+    "commit 1 of branch package changes nbstripout/__init__.py",
+    *(f"commit 1 of branch bare changes lib/{name}" for name in ("config", "HEAD", "objects/x")),
+    "commit 1 of branch link changes tools",
+    "commit 1 of branch link changes tools/hooks/pre-commit",
+}
+
+
+def test_what_no_name_tells_is_named(shop: Box, repository: Path) -> None:
+    shop.account.write(repository / "tools/hooks/pre-commit", "#!/bin/sh\npython3 -m nbstripout\n", mode=0o755)
+    shop.account.write(repository / "main.py")
+    make_repository(shop.account, repository)
+    git(shop.account, repository, "config", "core.hooksPath", "tools/hooks")
+    assert said(shop, UNNAMED) == UNNAMED_ONES
+
+
 def test_repository_in_the_project_is_looked_at(shop: Box, repository: Path) -> None:
     make_repository(shop.account, shop.account.write(repository / "vendor/lib/x").parent)
     script = 'cd vendor/lib; git update-ref refs/heads/fix "$(carry HEAD .envrc)"'
@@ -130,6 +159,16 @@ def test_worktree_and_submodule_are_looked_at(shop: Box, repository: Path) -> No
     git(account, repository, "commit", "-qm", "with submodule")
     script = 'cd lib; git update-ref refs/heads/x "$(carry HEAD .envrc)"'
     assert said(shop, script) == {"commit 1 of branch x of submodule lib changes .envrc"}
+    # On no ref at all: a commit of the project names it, so `git submodule update` would check it out.
+    script = """
+    inner=$(cd lib; carry HEAD .gitlab-ci.yml); plain=$(cd lib; carry HEAD plain)
+    link() { git update-index --cacheinfo 160000,$1,lib; git update-ref $2 $(git commit-tree -m x $(git write-tree)); }
+    link $plain refs/heads/silent; link $inner refs/heads/link
+    link $(seq -s "" 30 | cut -c-40) refs/heads/x
+    """
+    (line,) = said(shop, script)
+    assert line.startswith("commit 1 of ")
+    assert line.endswith(" of submodule lib changes .gitlab-ci.yml")
     linked = account.home / "linked"
     git(account, repository, "worktree", "add", "-q", "-b", "side", str(linked))
     script = 'git update-ref refs/heads/side "$(carry HEAD .envrc)"'

@@ -43,6 +43,14 @@ REBASE = """
 mkdir .git/rebase-merge; cd .git/rebase-merge; git rev-parse HEAD | tee onto > orig-head; echo 1 | tee msgnum > end
 echo refs/heads/main > head-name; : > interactive; echo exec $OLDPWD/evil > git-rebase-todo
 """
+# Git enters a submodule, and calls its hook by a short name. Nobody else can: the whole path has more than 4096 bytes.
+LONG = """
+top=$PWD; git init -q s; cd s; rm -r .git/hooks .git/info; touch a; git add a; git commit -qm x; head=$(git rev-parse @)
+mkdir .git/hooks; cp ../evil .git/hooks/post-index-change; cd ..; name=$(printf %0200d 0)
+while [ ${#PWD} -lt 3850 ]; do mkdir $name; cd $name; done
+name=$(printf %0$((4070 - ${#PWD}))d 0); mkdir $name; cd $name; mv $top/s/.git .; touch a; rm -r $top/s
+inner=${PWD#$top/}; cd $top; git update-index --add --cacheinfo 160000,$head,$inner
+"""
 # What the agent does, and what is said about it. Each of these runs code on the host, and no mount can stop it.
 ATTACKS = {
     "common-directory": (
@@ -104,6 +112,7 @@ ATTACKS = {
         ),
         ("new config (git obeys it)", "core.fsmonitor = "),
     ),
+    "hook-with-too-long-a-path": (LONG, ("too deep, or cannot be listed",)),
     "rebase-symlink": (
         f"{REBASE} mv git-rebase-todo moved; ln -s moved git-rebase-todo",
         ("new .git/rebase-merge/git-rebase-todo", "-> moved"),
@@ -127,7 +136,10 @@ def test_nothing_is_run_after_the_quarantine(box: Box, account: Account, reposit
     assert not ran(account, repository)
 
 
-@pytest.mark.parametrize("name", in_default(ATTACKS, "common-directory", "gitlink-of-a-gitlink", "rebase"))
+SHOWN = ("common-directory", "gitlink-of-a-gitlink", "rebase", "directory-around-a-broken-repository")
+
+
+@pytest.mark.parametrize("name", in_default(ATTACKS, *SHOWN, "hook-with-too-long-a-path"))
 @pytest.mark.root_repeats("shows that the attack is real, which one account does")
 def test_without_a_terminal_nothing_else_is_moved(box: Box, account: Account, repository: Path, name: str) -> None:
     script, expected = ATTACKS[name]

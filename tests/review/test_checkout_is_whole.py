@@ -132,6 +132,18 @@ def test_commit_of_an_earlier_box_does_not_count(shop: Box, repository: Path, sc
     assert (repository / CI).read_text() == "on: push\n"
 
 
+MADE = f"""
+git init -qb main inner; cd inner; mkdir -p .github/workflows; echo > .github/x.md; git add .; git commit -qm x
+git checkout -qb evil; echo evil > {CI}; git add .; git commit -qm evil; git checkout -q main
+"""
+
+
+def test_commit_in_a_repository_that_a_box_made_does_not_count(shop: Box, repository: Path) -> None:
+    shop.inside("sh", "-ec", MADE)
+    assert leaves(Box(shop.account, repository / "inner"), "git checkout -q evil")[1]
+    assert not (repository / "inner" / CI).exists()
+
+
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_commit_of_a_box_that_runs_does_not_count(shop: Box, repository: Path, is_killed: bool) -> None:
     shop.account.write(repository / "agent.sh", f"{EVIL.format(ci=CI)}; touch started; exec sleep 60\n")

@@ -35,6 +35,7 @@ MOST_DIRECTORIES_AFTERWARDS = 300_000
 MOST_AT_ONCE = 10_000  # entries of a directory, which may have millions
 MOST_ENTRIES_SEARCHED = 2_000_000
 COST_OF_A_DIRECTORY = 10
+ROOM = "/" * 1000  # of the 4096 bytes of a path: what git finds in a directory that it has entered has to fit in, too
 TICK_NANOSECONDS = 10_000_000  # by this much the time of a file may be behind the clock
 
 GIT = ".git"
@@ -181,7 +182,7 @@ def walk_project(
                 return (*found, Entry(directory, BEYOND))
             entered.append(directory)
             try:
-                scan = os.scandir(tree.root + directory)
+                scan = os.scandir(tree.root + directory + ROOM)
             except OSError:
                 found.append(Entry(directory, UNREAD))
                 continue
@@ -233,7 +234,7 @@ def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, 
         if seen > MOST_DIRECTORIES_AFTERWARDS:
             return [*found, Entry(directory, BEYOND)]
         try:
-            listing = os.scandir(tree.root + directory)
+            listing = os.scandir(tree.root + directory + ROOM)
         except OSError:
             found += [Entry(directory, UNREAD)] if is_skipped and _is_since(tree, directory, since) else []
             continue

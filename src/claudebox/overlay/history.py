@@ -10,25 +10,31 @@ from __future__ import annotations
 import os
 import stat
 import time
-from itertools import islice
+from itertools import islice, takewhile
 
 from claudebox import files
 from claudebox.host.git import find_repository
 from claudebox.host.git.directory import LARGEST, Refs, common_dir, read_head
-from claudebox.host.tree import Tree
+from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Plan
 from claudebox.overlay import changes
 from claudebox.overlay.changes import DELETED, DIRECTORY, Change, read_in_layer, read_in_project, walk_below
+from claudebox.overlay.judge import reason_of, reasons_below
 from claudebox.overlay.kept import read_introduced, record
+from claudebox.overlay.places import MODULE, MODULES
 from claudebox.overlay.store import TIPS, Layer
-from claudebox.overlay.table import DOT_GIT, why
+from claudebox.overlay.table import DOT_GIT, GIT, why
+from claudebox.overlay.ways import WAYS
 from claudebox.paths import within
-from claudebox.process.git_objects import FILE, LINK, NOTHING, PROGRAM, CannotTell, History, hash_of
+from claudebox.process.git_objects import FILE, LINK, MISSING, NOTHING, PROGRAM, SUBMODULE, CannotTell, History, hash_of
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Set
+
+    from claudebox.overlay.comparison import Picture
+    from claudebox.overlay.judge import Held
 
 SECONDS, MOST_SECONDS = 10, 30  # for one repository, for all
 SECONDS_OF_A_CHECKOUT = 2
@@ -57,21 +63,27 @@ class Carried(Record):
     paths: tuple[Carry, ...] = ()
     troubles: tuple[str, ...] = ()
     entries: frozenset[bytes] = frozenset()
+    links: frozenset[str] = frozenset()  # commits of submodules that they name
 
     def __bool__(self) -> bool:
         return bool(self.paths or self.troubles)
 
 
-def find_all_carried(plan: Plan, moved: dict[str, tuple[Refs, Refs]], introduced: Set[bytes]) -> Carried:
+def find_all_carried(plan: Plan, before: Picture, now: dict[str, Refs], introduced: Set[bytes]) -> Carried:
     """What commits carry in several repositories, of which some refs were and now are elsewhere."""
     found: list[Carried] = []
+    links: dict[str, str] = {}  # by their own names, since no ref may have them
     until = time.monotonic() + MOST_SECONDS
-    for git_dir in sorted(moved, key=lambda path: path.count("/")):
-        old, new = moved[git_dir]
+    guarded = [one for one in (*plan.guard.held, *plan.guard.loose, *plan.guard.absent) if one.group in (GIT, WAYS)]
+    for git_dir in sorted(now, key=lambda path: path.count("/")):  # a repository comes before its submodules
+        old, new = before.refs[git_dir], now[git_dir]
         where, seconds = _repository(git_dir, plan.project), min(SECONDS, until - time.monotonic())
-        if old.tables != new.tables or not (old.is_whole and new.is_whole):
+        if old != new and (old.tables != new.tables or not (old.is_whole and new.is_whole)):
             found.append(Carried((), (f"not all branches{where} were looked at: too many, or in a newer format",)))
-        found.append(find_carried(plan.bwrap, git_dir, old.tips, new.tips, introduced, where, seconds))
+        roots = [root for own, root in before.repositories.items() if common_dir(own) == git_dir]
+        held = reasons_below(guarded, roots) | ({"": MODULE} if before.modules.keys() & {*roots} else {})
+        found.append(find_carried(plan.bwrap, git_dir, old.tips, links | new.tips, introduced, held, where, seconds))
+        links |= {link: link for link in found[-1].links}
     paths = sorted((one for each in found for one in each.paths), key=_nearness)
     troubles = tuple(one for each in found for one in each.troubles)
     return Carried(tuple(paths), troubles, frozenset().union(*(each.entries for each in found)))
@@ -96,6 +108,7 @@ def find_carried(
     old: dict[str, str],
     new: dict[str, str],
     introduced: Set[bytes],
+    held: Held,
     where: str = "",
     seconds: float = SECONDS,
 ) -> Carried:
@@ -110,9 +123,9 @@ def find_carried(
     tips = [bytes.fromhex(tip) for tip in (*(old[name] for name in moved if name in old), *old.values())]
     try:
         with open_objects(bwrap, git_dir, new[moved[0]], max(seconds, 0)) as objects:
-            search = _Search(History(objects, tips), tips[:1], introduced, git_dir if where else "")
+            search = _Search(History(objects, tips), tips[:1], introduced, held, git_dir if where else "")
             for name in sorted(moved, key=lambda name: (name not in old, "remotes" in name, name)):
-                search.look(_label(name) + where, bytes.fromhex(new[name]))
+                search.look(_label(name) + where, bytes.fromhex(new[name]), may_lack=name == new[name])
             return search.result()
     except CannotTell as error:
         return Carried((), (f"new commits{where} were not looked at: {error}",))
@@ -121,19 +134,22 @@ def find_carried(
 class _Search:
     """Finds what new commits of a repository carry."""
 
-    def __init__(self, history: History, before: list[bytes], introduced: Set[bytes], git_dir: str) -> None:
+    def __init__(self, history: History, before: list[bytes], introduced: Set[bytes], held: Held, git_dir: str) -> None:
         self.history = history
         self.objects = history.objects
         self.before = before
         self.introduced = introduced
+        self.held = held
         self.git_dir = git_dir
+        self.links: set[str] = set()
+        self.reasons: dict[str, str] = {}
         self.done: set[bytes] = set()
         self.found: dict[str, list[str]] = {}  # which commits, by path
         self.first: dict[str, bytes] = {}
         self.entries: dict[bytes, bool] = {}  # whether it is new
         self.troubles: list[str] = []
 
-    def look(self, label: str, tip: bytes) -> None:
+    def look(self, label: str, tip: bytes, *, may_lack: bool = False) -> None:
         numbers: dict[str, list[int]] = {}
         try:
             if self.objects.read(tip)[0] in (b"tree", b"blob"):
@@ -148,7 +164,7 @@ class _Search:
                     self.first.setdefault(path, name)
                 self.done.add(name)
         except CannotTell as error:
-            trouble = str(error)
+            trouble = str(error) if not may_lack or str(error) != MISSING.format(tip.hex()) else ""
         for path, commits in numbers.items():
             some = _some(list(map(str, commits)))
             text = f"commit{'s' if len(commits) > 1 else ''} {some} of {label}" if commits else label
@@ -161,34 +177,37 @@ class _Search:
         tree, *others = [self.objects.commit(one).tree for one in (name, *olds)]
         for where, entry in self.objects.differences(tree, tuple(others)):
             path = os.fsdecode(where)
-            reason = why(path)
-            if reason is not None and reason.is_grave and self._is_new(path, entry):
+            self.links |= {entry[1].hex()} if entry[0] == SUBMODULE else set()
+            said = by_name.text if (by_name := why(path)) and by_name.is_grave else self._why(name, olds, path, entry)
+            if said and self._is_new(path, entry):
+                self.reasons[path] = said
                 yield path
+
+    def _why(self, commit: bytes, olds: Iterable[bytes], path: str, entry: tuple[int, bytes]) -> str:
+        """Why this host would obey what a commit has at a path, whatever its name."""
+        said = reason_of(path, self.held, lambda at: self.objects.find(commit, at) != NOTHING, removes=entry[0] == LINK)
+        is_module = path.endswith(MODULES) and path.partition("/")[2][:9] in ("", "__init__.")
+        is_first = is_module and "" in self.held and all(self.objects.find(one, path) == NOTHING for one in olds)
+        return said or (MODULE if is_first else "")
 
     def _is_new(self, path: str, entry: tuple[int, bytes]) -> bool:
         """Whether no commit before the box had this at this path; or a box had brought it there."""
         line = record(path, *entry)
         if line not in self.entries:
             past = self.before if entry == NOTHING else islice(self.history.walk(), MOST_SEARCHED)
-            self.entries[line] = line in self.introduced or not any(self._had(one, path, entry) for one in past)
+            in_time = takewhile(lambda _: time.monotonic() < self.objects.until - SECONDS / 2, past)
+            self.entries[line] = line in self.introduced or not self.objects.had(in_time, path, entry)
         return self.entries[line]
-
-    def _had(self, commit: bytes, path: str, entry: tuple[int, bytes]) -> bool:
-        try:
-            return time.monotonic() < self.objects.until - SECONDS / 2 and self.objects.find(commit, path) == entry
-        except CannotTell:
-            return False
 
     def result(self) -> Carried:
         paths = [
-            Carry(path, reason.text, tuple(texts), self.first[path].hex(), self.git_dir)
+            Carry(path, self.reasons[path], tuple(texts), self.first[path].hex(), self.git_dir)
             for path, texts in self.found.items()
-            if (reason := why(path)) is not None
         ]
         more = len(self.troubles) - MOST_NAMED
         troubles = [*self.troubles[:MOST_NAMED], *([f"nor all of {more} other refs"] if more > 0 else [])]
         entries = frozenset(line for line, is_new in self.entries.items() if is_new)
-        return Carried(tuple(sorted(paths, key=_nearness)), tuple(troubles), entries)
+        return Carried(tuple(sorted(paths, key=_nearness)), tuple(troubles), entries, frozenset(self.links))
 
 
 def changing(texts: tuple[str, ...]) -> str:
@@ -207,15 +226,12 @@ def _label(name: str) -> str:
     return f"{KINDS[kind]}{rest}" if kind in KINDS else "a stash" if kind.startswith("stash") else name.split(" ")[0]
 
 
-OTHERS_CAN_WRITE = 0o002
-
-
 def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[Change]:
     """What a checkout in the box has left in a layer: those of the changes that are set apart and bring nothing new.
 
     The commit that is checked out now has exactly what comes, and both what comes and what goes was in commits before
     the first box of the layer: nothing is new, and nothing is lost. Where a file goes, that commit has to be one of
-    them. What boxes have committed, and what nobody looks for in commits, does not count.
+    them. What boxes have committed does not count, nor does a repository that a box has made.
     """
     from claudebox.process.git_objects import open_objects
 
@@ -227,19 +243,19 @@ def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[C
     named = [one for one in leaves if one.reason and (reason := why(one.path)) and reason.is_grave]
     apart = [one for one in named if not f"{one.path}/".startswith(odd)]
     introduced = read_introduced(layer.reports)
-    if not (tips and git_dir and apart) or introduced is None:
+    if not (tips and git_dir and apart) or introduced is None or os.fsencode(common_dir(git_dir)) in introduced:
         return []
-    upper, lower = os.open(layer.upper, files.DIRECTORY), files.open_directory(layer.project)
     try:
-        with open_objects(bwrap, git_dir, tips[0], SECONDS_OF_A_CHECKOUT) as objects:
+        with (
+            files.Open(os.open(layer.upper, files.DIRECTORY)) as upper,
+            files.Open(files.open_directory(layer.project)) as lower,
+            open_objects(bwrap, git_dir, tips[0], SECONDS_OF_A_CHECKOUT) as objects,
+        ):
             head = bytes.fromhex(read_head(Tree(), git_dir).commit)
             past = _Past(History(objects, map(bytes.fromhex, tips)), head, introduced)
             return [change for change in apart if past.has(change, upper, lower)]
     except (OSError, CannotTell):
         return []
-    finally:
-        os.close(upper)
-        os.close(lower)
 
 
 def _is_odd(change: Change) -> bool:
@@ -248,23 +264,21 @@ def _is_odd(change: Change) -> bool:
     return change.is_conflict or is_other or (change.what != changes.LINK and bool(change.mode & OTHERS_CAN_WRITE))
 
 
-class _Past:
+class _Past(Record):
     """What commits had before the first box of a layer, and what is checked out now."""
 
-    def __init__(self, history: History, head: bytes, introduced: frozenset[bytes]) -> None:
-        self.history = history
-        self.objects = history.objects
-        self.head = head
-        self.introduced = introduced
+    history: History
+    head: bytes
+    introduced: frozenset[bytes]
 
     def has(self, change: Change, upper: int, lower: int) -> bool:
-        is_link = change.what == changes.LINK
+        is_link, now = change.what == changes.LINK, self.history.objects.find(self.head, change.path)
         if change.kind == DELETED:
-            is_right = any(name == self.head for name in self.history.walk()) and self._now(change.path) == NOTHING
+            is_right = any(name == self.head for name in self.history.walk()) and now == NOTHING
         else:
             content = os.fsencode(change.target) if is_link else read_in_layer(upper, change)
             entry = LINK if is_link else _mode(change.mode), self._name(content)
-            is_right = self._now(change.path) == entry and self._had(change.path, *entry)
+            is_right = now == entry and self._had(change.path, *entry)
             is_right &= record(change.path, *entry) not in self.introduced
         return is_right and all(
             self._had(path, mode, self._name(content))
@@ -272,17 +286,11 @@ class _Past:
             for path, mode, content in _gone(lower, change)
         )
 
-    def _now(self, path: str) -> tuple[int, bytes]:
-        return self.objects.find(self.head, path)
-
     def _name(self, content: bytes | None) -> bytes:
         return hash_of(b"blob", content, self.history.size) if content is not None else b""
 
     def _had(self, path: str, mode: int, name: bytes) -> bool:
-        try:
-            return any(self.objects.find(commit, path) == (mode, name) for commit in self.history.walk())
-        except CannotTell:
-            return False
+        return self.history.objects.had(self.history.walk(), path, (mode, name))
 
 
 def _gone(lower: int, change: Change) -> Iterator[tuple[str, int, bytes | None]]:
@@ -290,9 +298,8 @@ def _gone(lower: int, change: Change) -> Iterator[tuple[str, int, bytes | None]]
     gone = [(change.path, change.old.mode)] if change.old is not None else []
     if change.what == DIRECTORY:
         parent, _, name = change.path.rpartition("/")
-        here = files.open_below(lower, parent)
-        gone = [(path, status.st_mode) for path, status in walk_below(here, name, change.path)]
-        os.close(here)
+        with files.Open(files.open_below(lower, parent)) as here:
+            gone = [(path, status.st_mode) for path, status in walk_below(here, name, change.path)]
     for path, mode in gone:
         if stat.S_ISLNK(mode):
             yield path, LINK, os.fsencode(os.readlink(path, dir_fd=lower))

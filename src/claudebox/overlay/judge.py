@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from claudebox.overlay.places import Roots
 
+    Held = dict[str, str]  # reasons by path, and "" if a hook looks for modules
+
 REPOSITORY = "git obeys it: a repository"
 WITH_REPOSITORY = "a repository goes with it"
 # A directory with either pair is a repository, whatever its name is, and git obeys what else is in it. The second one
@@ -42,9 +44,7 @@ def judge(
     """
     changes = tuple(changes)
     paths = {change.path for change in changes}
-    places = {one.path[len(project) + 1 :]: one.reason for one in held if is_below(one.path, project)}
-    # The directories in which something is held: whoever removes one of these removes that, too.
-    holding = {above: reason for path, reason in places.items() for above in parents(path)}
+    places = reasons_below(held, (project,))
 
     def reason(change: Change) -> str:
         if change.holds_git:
@@ -53,22 +53,31 @@ def judge(
         by_name = why(f"{change.path}/x.md" if change.makes_room and change.old is None else change.path)
         if by_name is not None:
             return by_name.text
-        by_place = next((places[path] for path in (change.path, *parents(change.path)) if path in places), "")
-        takes_away = change.kind == DELETED or (change.old is not None and change.kind != MODE)
-        if by_place or (takes_away and change.path in holding):
-            return by_place or holding[change.path]
-        if _is_of_repository(change.path, paths, exists):
-            return REPOSITORY
-        return LEAVING if change.what == LINK and change.target and _leaves(change, project) else ""
+        removes = change.kind == DELETED or (change.old is not None and change.kind != MODE)
+        leaving = LEAVING if change.what == LINK and change.target and _leaves(change, project) else ""
+        return reason_of(change.path, places, lambda at: at in paths or exists(at), removes=removes) or leaving
 
     return tuple(change.replace(reason=said) if (said := reason(change)) else change for change in changes)
 
 
-def _is_of_repository(path: str, paths: set[str], exists: Callable[[str], bool]) -> bool:
+def reasons_below(held: Iterable[Guarded], roots: Iterable[str]) -> Held:
+    """Why something is held, by its path below some directories; with a slash behind it, why something in it is."""
+    found = {one.path[len(root) + 1 :]: one.reason for root in roots for one in held if is_below(one.path, root)}
+    return {f"{above}/": reason for path, reason in found.items() for above in parents(path)} | found
+
+
+def reason_of(path: str, held: Held, exists: Callable[[str], bool], *, removes: bool) -> str:
+    """Why this host obeys a path, whatever its name. Who takes a directory away takes what is held in it, too."""
+    by_place = next((held[one] for one in (path, *parents(path)) if one in held), "")
+    by_place = by_place or (held.get(f"{path}/", "") if removes else "")
+    return by_place or (REPOSITORY if _is_of_repository(path, exists) else "")
+
+
+def _is_of_repository(path: str, exists: Callable[[str], bool]) -> bool:
     parts = path.split("/")
     for around in ("/".join(parts[:number]) for number, name in enumerate(parts) if name in OBEYED):
         pairs = [[posixpath.join(around, sign) for sign in pair] for pair in SIGNS]
-        if any(all(sign in paths or exists(sign) for sign in pair) for pair in pairs):
+        if any(all(map(exists, pair)) for pair in pairs):
             return True
     return False
 

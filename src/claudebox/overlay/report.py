@@ -11,14 +11,14 @@ import os
 import stat
 
 from claudebox import files
-from claudebox.host.git.directory import read_refs
+from claudebox.host.git.directory import common_dir, read_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import MASK, Launch, Plan, Trace
 from claudebox.output.terminal import ask, choose, errors_style, no_such_number, numbers_in, say
 from claudebox.overlay import kept
 from claudebox.overlay.comparison import Comparison, Leftover, Picture, take_picture
-from claudebox.overlay.git import DETOUR
+from claudebox.overlay.git import DETOUR, git_directories
 from claudebox.paths import is_below
 from claudebox.text import escape
 
@@ -139,6 +139,9 @@ def find_leftovers(plan: Plan, before: Picture, layers: Container[str]) -> list[
         locked = [entry.path for entry in comparison.detours if entry.kind == UNREAD]
         if not locked or not make_listable(locked):
             break
+    made = {*map(common_dir, git_directories(comparison.places))} - before.refs.keys()
+    if made and plan.state is not None:
+        kept.note_introduced(plan.state.reports, {*map(os.fsencode, made)}, is_whole=True)
     masked = {mount.covers for mount in plan.mounts if mount.kind == MASK}  # the box cannot change these
     return [one for one in comparison.leftovers() if one.path not in masked and not _has_landed(plan, one, layers)]
 
@@ -157,13 +160,13 @@ def _has_landed(plan: Plan, leftover: Leftover, layers: Container[str]) -> bool:
 
 def _find_carried(plan: Plan, before: Picture) -> Carried | None:
     """What commits carry in the repositories whose refs have moved since; None in most boxes: none has."""
-    moved = {path: (old, new) for path, old in before.refs.items() if (new := read_refs(Tree(), path)) != old}
-    if not moved:
+    now = {path: read_refs(Tree(), path) for path in before.refs}
+    if now == before.refs:
         return None
     from claudebox.overlay.history import find_all_carried
 
     reports = plan.state.reports if plan.state is not None else ""
-    commits = find_all_carried(plan, moved, kept.read_introduced(reports) or frozenset())
+    commits = find_all_carried(plan, before, now, kept.read_introduced(reports) or frozenset())
     if commits and reports:
         kept.note_introduced(reports, commits.entries, is_whole=not commits.troubles)
     return commits

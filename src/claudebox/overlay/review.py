@@ -16,7 +16,7 @@ from claudebox.output.terminal import KEEP, ask, choose, errors_style, no_such_n
 from claudebox.overlay import bundle, store
 from claudebox.overlay.changes import DOT_GIT, NEVER_KIND, Change
 from claudebox.overlay.history import Carried, find_carried, find_checkout
-from claudebox.overlay.judge import judge
+from claudebox.overlay.judge import judge, reasons_below
 from claudebox.overlay.kept import note_introduced, read_introduced
 from claudebox.overlay.landing import land, recover
 from claudebox.overlay.places import find_held
@@ -212,8 +212,9 @@ def _carried(kept: Kept, repository: bundle.Repository, commits: bundle.Commits)
     tips = read_refs(Tree(), repository.git_dir).tips
     old = {name: tip for name, tip in tips.items() if not name.startswith(f"{commits.refs}/")}
     new = {f"refs/heads/{branch.name}": branch.new for branch in commits.branches}
-    reports = kept.layer.reports
-    found = find_carried(kept.bwrap, repository.git_dir, old, new, read_introduced(reports) or frozenset())
+    reports, project = kept.layer.reports, kept.layer.project
+    held = reasons_below(find_held(read_host().replace(cwd=project), project, kept.layer.places), (project,))
+    found = find_carried(kept.bwrap, repository.git_dir, old, new, read_introduced(reports) or frozenset(), held)
     _note(reports, found)
     return [*found.troubles, *(one.text for one in found.paths)]
 

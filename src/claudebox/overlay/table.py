@@ -33,7 +33,8 @@ ROWS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *(EDITOR, "a debugger or an interpreter runs it when it starts"),
-        ".gdbinit .lldbinit .pdbrc .Rprofile .Renviron .RData activate.R .pryrc .irbrc .iex.exs .ghci sitecustomize.py",
+        ".gdbinit .lldbinit .pdbrc .Rprofile .Renviron .RData activate.R .pryrc .irbrc .iex.exs .ghci",
+        "sitecustomize.py usercustomize.py",
     ),
     (AGENT, "an agent on this host starts its servers", ".mcp.json opencode.json* .crush.json crush.json forge.yaml"),
     (
@@ -83,7 +84,7 @@ HARMLESS = frozenset(
     ".gitattributes .gitmodules .mailmap .git-blame-ignore-revs .editorconfig .nvmrc .browserslistrc .clang-format "
     ".rustfmt.toml .yamllint .markdownlint.json .hadolint.yaml .nojekyll .all-contributorsrc .codecov.yml .hg .svn .sl "
     ".jj .pijul .bzr .ds_store .directory .coverage .nyc_output .hypothesis .ipynb_checkpoints .eggs .angular .astro "
-    ".docusaurus .expo .output .serverless .vite .swc .metals .bloop .kotlin .build .vagrant .rhistory .python_history "
+    ".docusaurus .expo .output .serverless .vite .swc .metals .kotlin .build .vagrant .rhistory .python_history "
     ".tsbuildinfo .terraform.lock.hcl .flutter-plugins .flutter-plugins-dependencies".split()
 )
 HARMLESS_ENDS = ("ignore", "-version", "cache", "keep", ".example", ".sample", ".template", ".swp", ".lock", ".log")

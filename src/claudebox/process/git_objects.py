@@ -12,7 +12,7 @@ import os
 import resource
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from heapq import heappop, heappush
 from threading import Timer
 
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 MOST_COMMITS = 20_000
 MOST_CACHED, MOST_COMPARED, DEEPEST = 5000, 100_000, 200  # directories
-DIRECTORY, LINK, PROGRAM, FILE, MODULE = 0o40000, 0o120000, 0o100755, 0o100644, 0o160000
+DIRECTORY, LINK, PROGRAM, FILE, SUBMODULE = 0o40000, 0o120000, 0o100755, 0o100644, 0o160000
 OCTAL = frozenset(b"01234567")
 SHA1 = 20  # bytes of a name; those of SHA-256 are longer
 NOTHING = 0, b""
+MISSING = "object {:.12} is missing"
 
 Directory = dict[bytes, tuple[int, bytes]]  # mode and object of each name
 
@@ -100,6 +101,14 @@ class Objects:
         for part in os.fsencode(path).split(b"/"):
             found = self.directory(found[1] if found[0] == DIRECTORY else b"").get(part, NOTHING)
         return found
+
+    def had(self, commits: Iterable[bytes], path: str, entry: tuple[int, bytes]) -> bool:
+        """Whether one of these commits had this at a path, as far as they can be read."""
+        for commit in commits:
+            with suppress(CannotTell):
+                if self.find(commit, path) == entry:
+                    return True
+        return False
 
     def differences(self, tree: bytes, olds: tuple[bytes, ...]) -> Iterator[tuple[bytes, tuple[int, bytes]]]:
         """Paths that are otherwise below a directory than below each of some older ones, with what is there now.
@@ -203,7 +212,7 @@ def _mode(text: bytes) -> int:
     """The mode as git takes it: the kind is in the highest four bits, and of the others only one counts, of a file."""
     mode = int(text, 8) if OCTAL.issuperset(text) else 0
     kind = mode & 0o170000
-    if kind not in (DIRECTORY, LINK, MODULE, FILE & 0o170000):
+    if kind not in (DIRECTORY, LINK, SUBMODULE, FILE & 0o170000):
         raise ValueError
     return kind if kind != FILE & 0o170000 else PROGRAM if mode & 0o100 else FILE
 
@@ -269,5 +278,5 @@ def _ask(process: subprocess.Popen[bytes], name: bytes) -> tuple[bytes, bytes]:
     except (OSError, ValueError):
         raise CannotTell("git took too long, or could not be started") from None
     if not rest or len(content) != size:
-        raise CannotTell(f"object {name.hex()[:12]} is missing or too large")
+        raise CannotTell(f"object {name.hex()[:12]} is too large" if rest else MISSING.format(name.hex()))
     return kind, content

@@ -39,7 +39,7 @@ def test_hooks_and_ci_are_held_in_the_root_of_a_repository(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "path",
     """.foo .foo/config.toml deep/.foo/x .npmrc .eslintrc.json .prettierrc .config/x.toml .env .claude/rules/.foo/x.md
-    .cursorrules flake.nix .foo/node_modules/x""".split(),
+    .cursorrules flake.nix .foo/node_modules/x .bloop/root.json""".split(),
 )
 def test_what_an_unknown_tool_may_obey_is_named_and_not_held(tmp_path: Path, path: str) -> None:
     reason = why(path)

@@ -122,7 +122,12 @@ class _Search:
             path = f"{directory}/{entry.name}"
             if entry.is_symlink():
                 self._follow(path, name)
-            elif part in GITS_OWN and not self._is_gits(path, part):
+            elif (
+                part in GITS_OWN
+                and path not in self.seen
+                and path not in self.git_dirs
+                and not self._is_gits(path, part)
+            ):
                 self.found.append(Entry(path, STRANGE))
             elif entry.is_dir(follow_symlinks=False):
                 self.enter(path, name)
@@ -204,11 +209,10 @@ LARGEST = 1 << 26  # bytes of a file with refs
 
 def is_sound(tree: Tree, git_dir: str) -> bool:
     """Whether git is certain to use this directory. If anything is wrong in it, git tries the one around it."""
-    head = tree.read_plain(f"{git_dir}/HEAD", 255) or b""
-    is_head = head.startswith(b"ref: refs/") or (len(head) >= 40 and HEX.issuperset(head[:40].decode("latin-1")))
+    head = _text(tree, f"{git_dir}/HEAD", 255)
     parts = [tree.status(f"{git_dir}/{name}") for name in ("objects", "refs")]
-    is_open = all(part is not None and part.st_mode & stat.S_IXUSR for part in parts)
-    return is_head and is_open and tree.lstat(f"{git_dir}/commondir") is None
+    is_whole = all(part and part.st_mode & stat.S_IXUSR for part in parts) and tree.lacks(f"{git_dir}/commondir")
+    return is_whole and (head.startswith("ref: refs/") or (head[:1].isalnum() and bool(_commit(head))))
 
 
 class Head(Record):
