@@ -20,7 +20,6 @@ from claudebox.features.nix import (
     Nix,
     Package,
     Packages,
-    packages_of,
 )
 from claudebox.features.nix.packages import (
     REGISTRIES,
@@ -76,7 +75,6 @@ BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
 CLOSED = "closed"
 OPEN = "open"
 UNKNOWN = "unknown"
-OUTCOMES = (CLOSED, OPEN, UNKNOWN)
 TRIED = {
     OPEN: "a build that was tried saw this host's files, whatever the configuration says",
     UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm "
@@ -281,7 +279,7 @@ def recall_outcome(host: Host) -> str:
     """
     lines = memory.recall(host.tree, find_state(host).nix_trial, TRIAL, host.person.uid).lines
     known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
-    return known if known in OUTCOMES else ""
+    return known if known in (CLOSED, OPEN, UNKNOWN) else ""
 
 
 def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
@@ -425,11 +423,7 @@ From Nix, on your PATH because the user asked for them:
 """
 
 
-def show(plan: Plan) -> tuple[Section, ...]:
-    return _show_nix(plan.get(Nix)), _show_packages(packages_of(plan))
-
-
-def _show_nix(nix: Nix | None) -> Section:
+def show_nix(nix: Nix | None) -> Section:
     from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, fields
 
     if nix is None:
@@ -444,7 +438,7 @@ def _show_nix(nix: Nix | None) -> Section:
     )
 
 
-def _show_packages(packages: tuple[Package, ...]) -> Section:
+def show_packages(packages: tuple[Package, ...]) -> Section:
     from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, by_label, fields, plain
 
     resolved = [f"- `{plain(short_name(one.reference))}`: {stored(one)}\n" for one in packages if one.paths]
