@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class Nix(Record):
-    """How the box uses Nix."""
-
     mode: str
     meaning: str
     origin: Origin

@@ -138,11 +138,8 @@ ELF = b"\x7fELF"
 LOCAL = "/usr/local"
 MOST_TREES = 40  # each is a mount
 MOST_ENTRIES = 300  # of a directory of programs
-MADE_FOR_BOX = Origin.of_rule(RULE, "rustup's default, without your other settings")
 MAY_HOLD_TOKENS = Origin.of_rule("secret", "may hold tokens")
 RUSTUP_KEYS = ("version", "default_toolchain", "default_host_triple", "profile")
-VENV = "pyvenv.cfg"
-PROJECT_VENVS = (".venv", "venv")
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -174,7 +171,7 @@ class Finder:
                 self.path.setdefault(normalize(entry), rank)  # the box has it anyway: /usr/local/go/bin
             elif entry.startswith("/"):
                 self._take_entry(normalize(entry), rank)
-        for name in PROJECT_VENVS:
+        for name in (".venv", "venv"):
             self._take_interpreter(f"{self.facts.project}/{name}", PYTHONS)
         return Contribution(
             mounts=(*self.trees.values(), *self.links.values(), *self.files),
@@ -289,7 +286,8 @@ class Finder:
         lines = (self.tree.text(f"{root}/settings.toml") or "").split("\n[")[0].splitlines()
         kept = [line for line in lines if line.isprintable() and line.split("=")[0].strip() in RUSTUP_KEYS]
         content = "".join(f"{line}\n" for line in kept).encode()
-        self.files.append(Mount(FILE, f"{root}/settings.toml", MADE_FOR_BOX, content=content, mode=0o644))
+        made = Origin.of_rule(RULE, "rustup's default, without your other settings")
+        self.files.append(Mount(FILE, f"{root}/settings.toml", made, content=content, mode=0o644))
         if root != f"{self.home}/.rustup":
             self.variables["RUSTUP_HOME"] = EnvVar("RUSTUP_HOME", root, Origin.of_rule(RULE, "rustup"))
 
@@ -298,7 +296,7 @@ class Finder:
 
         With names, only toolchains that are called so are: an agent can write what its own environment says.
         """
-        for line in (self.tree.text(f"{environment}/{VENV}") or "").splitlines():
+        for line in (self.tree.text(f"{environment}/pyvenv.cfg") or "").splitlines():
             key, _, value = line.partition("=")
             real = self.tree.resolve(value.strip()) if key.strip() == "home" and value.strip().startswith("/") else None
             if real is not None and is_below(real, self.home):
@@ -320,7 +318,6 @@ def match(path: str, root: str, pattern: str) -> str:
 
 MOST_VERSIONS = 20
 LARGEST = 1 << 18  # bytes of a file that is read
-SECTION = "[tools]"
 
 
 def chosen(tree: Tree, row: Shims, root: str, environ: dict[str, str], cwd: str, home: str) -> list[str]:
@@ -382,7 +379,7 @@ def _in_toml(text: str) -> list[tuple[str, str]]:
     found, is_inside = [], False
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
-            is_inside = line == SECTION
+            is_inside = line == "[tools]"
         elif is_inside and "=" in line and not line.startswith("#"):
             tool, _, value = line.partition("=")
             words = value.partition("#")[0].strip(" []").split(",")
