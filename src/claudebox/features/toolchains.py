@@ -1,4 +1,4 @@
-"""Decides which toolchains of the home are in the box: those that the host's PATH would run, at the same version.
+"""Toolchains of the home that the host's PATH would run, at the same version.
 
 PATH of the box is never the host's. Only directories that a row of the table knows enter, each as the tree that it
 needs, read-only; nothing from a place where an agent can write, and nothing that holds secrets.
@@ -9,13 +9,30 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.toolchains import RULE
+from claudebox.features import Feature
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.host.system import PLAIN_PATH
 from claudebox.host.tree import Tree
-from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
-from claudebox.paths import expand_home, is_below, is_inside, normalize, parents
+from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin, Plan
+from claudebox.paths import expand_home, is_below, is_inside, normalize, parents, shorten_home
 from claudebox.record import Record
+from claudebox.settings.table import OFF, SHOWN, Setting
+from claudebox.settings.types import Choice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
+
+FROM_HOME = Setting(
+    *("toolchains", SHOWN, "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off"),
+    Choice("auto", OFF, default="auto"),
+)
+
+RULE = "toolchain"
+TOLD = """
+From the user's home, read-only and on your PATH, at the user's versions: {}. You cannot add to them (`npm install -g`,
+`rustup toolchain install`): install into the project instead.
+"""
 
 # The toolchains that are known: where they lie in a home, what is shown of them, and what may hold a token
 
@@ -142,8 +159,32 @@ MAY_HOLD_TOKENS = Origin.of_rule("secret", "may hold tokens")
 RUSTUP_KEYS = ("version", "default_toolchain", "default_host_triple", "profile")
 
 
-def decide(facts: Facts, _: Draft) -> Contribution:
-    return Finder(facts).contribution()
+class Toolchains(Feature):
+    settings = (FROM_HOME,)
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether PATH has a directory of the home or below /usr/local, or one that may lead there, as fnm makes it."""
+        starts = (f"{facts.home}/", "/run/user/", "/usr/local/", *(f"{home}/" for home in facts.host.person.homes))
+        entries = set(facts.host.environ.get("PATH", "").split(":")).difference(PLAIN_PATH)
+        return facts.settings[FROM_HOME].text != OFF and any(entry.startswith(starts) for entry in entries)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        return Finder(facts).contribution()
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, named
+
+        trees = [mount.path for mount in plan.mounts if mount.kind == RO and mount.origin.is_rule(RULE)]
+        if not trees:
+            return ()
+        names = tuple(shorten_home(path, plan.person.home) for path in trees)
+        return (
+            Section(
+                rows=(Row("tools", names, "(read-only: your PATH has them)", after=READ_ONLY),),
+                mounts=tuple(trees),
+                told=((TOOLS, TOLD.format(", ".join(named(names)))),),
+            ),
+        )
 
 
 class Finder:
