@@ -231,12 +231,10 @@ class Contribution(Record):
 
     def and_then(self, other: Contribution) -> Contribution:
         """Both as one. What one feature alone decides is the other's, if that has decided it."""
-        both = {
-            name: (*self.__dict__[name], *value) if isinstance(value, tuple) else value
-            for name, value in other.__dict__.items()
-            if value
-        }
-        return Contribution(**self.__dict__ | both)
+        mine, its = self.__dict__, other.__dict__
+        # In the order of the fields: every start does this for each feature, and a Record is made fastest like that.
+        both = (mine[one] + its[one] if isinstance(its[one], tuple) else its[one] or mine[one] for one in self._fields)
+        return Contribution(*both)
 
     def get(self, kind: type[T]) -> T | None:
         """What a feature before has decided."""
