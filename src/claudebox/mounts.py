@@ -10,7 +10,7 @@ from claudebox.paths import absolute, is_below, is_inside, move, parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from claudebox.settings import Word
 
@@ -97,7 +97,7 @@ def pin_directories(mounts: tuple[Mount, ...], pins: Iterable[str]) -> tuple[Mou
     return tuple(sorted(by_path.values(), key=depth))
 
 
-def find_hides(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mounts: list[Mount]) -> list[Mount]:
+def find_hides(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mounts: Sequence[Mount]) -> list[Mount]:
     """A hide for every path at which the box would show something that has to stay hidden, under whatever name."""
     found: list[Mount] = []
     for hide in hides:

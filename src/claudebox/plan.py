@@ -89,7 +89,7 @@ def decide(facts: Facts) -> Plan:
     draft = Draft()
     features = [feature for feature in FEATURES if feature.applies(facts)]
     for feature in features:
-        draft.add(feature.decide(facts, draft))
+        draft = draft.and_then(feature.decide(facts, draft))
     plan = _assemble(facts, draft)
     for feature in features:
         plan = feature.complete(facts, draft, plan)
@@ -126,22 +126,22 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         person=facts.person,
         hostname=HOSTNAME,
         mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directory),
-        environment=tuple(draft.environment),
+        environment=draft.environment,
         network=draft.network,
         program=draft.program,
         kernel=draft.kernel,
-        wrapper=tuple(draft.wrapper),
+        wrapper=draft.wrapper,
         findings=(*facts.settings.findings, *draft.findings),
-        preparations=tuple(draft.preparations),
-        records=tuple(draft.records),
-        grants=tuple(draft.grants),
-        told=tuple(draft.told),
+        preparations=draft.preparations,
+        records=draft.records,
+        grants=draft.grants,
+        told=draft.told,
         policy=draft.policy,
         outside=_outside(facts, draft),
         state=facts.state,
-        steps=tuple(draft.steps),
-        unknown=tuple(draft.unknown),
-        kept_out=tuple(draft.kept_out),
+        steps=draft.steps,
+        unknown=draft.unknown,
+        kept_out=draft.kept_out,
     )
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.facts import Contribution, Draft
 from syntax import nodes
 
 pytestmark = pytest.mark.xdist_group("source")  # parsed once, and not by each worker
@@ -122,10 +121,6 @@ def test_host_only_reads() -> None:
         if module.split(".")[0] == "host":
             assert used_of_os(path) <= READING, module
             assert "subprocess" not in imports(path), module
-
-
-def test_draft_collects_every_field_of_a_contribution() -> None:
-    assert set(vars(Draft())) == set(Contribution._fields)
 
 
 # What a start loads of Python, beyond what the bare interpreter does: each of the others (typing, re, json, subprocess,

@@ -412,7 +412,7 @@ class PathQuestion:
         tree, homes = self.host.tree, self.host.person.homes
         try:
             wished = wished_mounts(reach_of(self.host), (wish,), self.host.cwd, homes, self.places)
-            (mount,) = settle(tree, wished, list(self.plan.mounts))
+            (mount,) = settle(tree, wished, self.plan.mounts)
         except Problem as problem:
             return problem.message.removeprefix(f"{option.shown} {source}: ").removeprefix(f"{option.shown}: ")
         hides = [other for other in self.plan.mounts if other.kind == HIDE and is_inside(mount.path, other.path)]

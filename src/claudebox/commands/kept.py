@@ -33,7 +33,6 @@ from claudebox.state.reach import own_instance
 from claudebox.text import Style, beside, bytes_text, counted, escape
 
 DAY = 24 * 3600
-MOMENT = "%Y-%m-%dT%H:%M:%SZ"
 BLOCK = 512  # bytes, in which the kernel counts what a file takes
 MOST_COUNTED = 1_000_000  # files of one project: a second or two
 DEEPEST = 200  # directories that are open at a time
@@ -194,7 +193,7 @@ def listing_json(state: State, instances: list[Listed], others: dict[str, Size])
                 {
                     "project": instance.project or None,
                     "directory": instance.directory,
-                    "last_use": time.strftime(MOMENT, time.gmtime(instance.last_use)),
+                    "last_use": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(instance.last_use)),
                     "size": instance.size.amount,
                     "cache": instance.cache.amount,
                     "is_whole": instance.size.is_whole and instance.cache.is_whole,

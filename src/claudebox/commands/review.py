@@ -63,20 +63,13 @@ def tend_layers(request: Request) -> int:
     if deed == "bundle":
         return make_bundle(place, request, number[0])
     layer = _choose(place, number)
+    if store.lock(layer) < 0:  # held as long as this process lives
+        raise Problem(f"review {layer.number} is in use: a box works in it", "end that box first")
     if deed == "show":
         return show_layer_json(place, layer) if request.json else show_layer(place, layer)
-    _take(layer)
     if deed == "discard":
         return _discard(layer, yes=request.yes)
     return _land(place, layer, request)
-
-
-def _take(layer: Layer) -> int:
-    """Hold a layer, as long as this process lives."""
-    held = store.lock(layer)
-    if held < 0:
-        raise Problem(f"review {layer.number} is in use: a box works in it", "end that box first")
-    return held
 
 
 def finish_landings(place: str) -> None:
@@ -124,7 +117,6 @@ def show_list(place: Place, *, as_json: bool) -> int:
 
 
 def show_layer_json(place: Place, layer: Layer) -> int:
-    held = _take(layer)
     kept = Kept(layer, place.host.person.home)
     changes = [
         {
@@ -137,7 +129,6 @@ def show_layer_json(place: Place, layer: Layer) -> int:
     ]
     never = [{"path": one.path, "reason": one.reason} for one in kept.never]
     show(dump({**_layer_json(layer), "changes": changes, "never_lands": never}))
-    os.close(held)
     return 0
 
 
@@ -146,7 +137,6 @@ def _layer_json(layer: Layer) -> dict[str, object]:
 
 
 def show_layer(place: Place, layer: Layer) -> int:
-    held = _take(layer)
     home, style = place.host.person.home, output_style()
     kept = Kept(layer, home)
     head = summary(layer.number, kept.changes, kept.never, style) + listing(kept.changes, style)
@@ -157,7 +147,6 @@ def show_layer(place: Place, layer: Layer) -> int:
         show(head)
         for line in lines:
             show(f"{line}\n")
-    os.close(held)
     return 0
 
 

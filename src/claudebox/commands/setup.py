@@ -119,12 +119,8 @@ def lines_for(parts: list[Part]) -> list[str]:
 def write_config(state: State, lines: list[str]) -> None:
     head = "# Written by claudebox --setup. Every key: claudebox --help all"
     content = "".join(f"{line}\n" for line in (head, *lines))
-    prepare(
-        (
-            Preparation(Preparation.DIRECTORY, state.directory),
-            Preparation(Preparation.FILE, state.config, content.encode()),
-        )
-    )
+    directory = Preparation(Preparation.DIRECTORY, state.directory)
+    prepare((directory, Preparation(Preparation.FILE, state.config, content.encode())))
 
 
 def _row(part: Part, style: Style, refusal: Problem | None = None) -> str:

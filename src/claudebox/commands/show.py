@@ -28,7 +28,6 @@ from claudebox.state.memory import read_journal
 from claudebox.state.reach import own_instance
 from claudebox.text import Style, bytes_text, escape, table_row
 
-NO_PROGRAM = ("true",)
 PLACE = 21
 YOUR_OWN = f"Your own: {SHOWN.profiles}/NAME.toml (or .json); its keys: --help all"
 
@@ -65,7 +64,7 @@ def _plan_to_explain(request: Request) -> tuple[Host, Settings, Plan]:
     except Problem as problem:
         if problem.status != NOT_FOUND or request.run is not None:
             raise
-        planned = _plan(request.replace(run=NO_PROGRAM))
+        planned = _plan(request.replace(run=("true",)))
         say(f"claudebox: {escape(problem.message)}: this is about a box without it\n")
         return planned
 
@@ -87,11 +86,9 @@ def show_profiles(request: Request) -> int:
 def profiles_text(profiles: list[Profile], style: Style) -> str:
     lines: list[str] = []
     for profile in profiles:
-        lines += table_row(
-            profile.name, [*escape(profile.description).split(), f"({escape(profile.file)})"], PLACE, style
-        )
-    lines += ["", YOUR_OWN]
-    return "\n".join(lines) + "\n"
+        words = [*escape(profile.description).split(), f"({escape(profile.file)})"]
+        lines += table_row(profile.name, words, PLACE, style)
+    return "\n".join([*lines, "", YOUR_OWN]) + "\n"
 
 
 # What boxes of this project asked of the broker, and which hosts they reached

@@ -35,8 +35,6 @@ SEARCH, WRITE = 1, 2  # bits of a mode
 
 
 class Project(Feature):
-    """The project itself."""
-
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         kind, origin = (LAYER, REVIEWED) if facts.is_reviewed else (RW, PROJECT)
         project = Mount(kind, facts.project, origin, source=facts.project)

@@ -152,7 +152,7 @@ def _require_ground(facts: Facts) -> Instance:
     return facts.state
 
 
-def guarded_directories(facts: Facts, mounts: list[Mount]) -> list[Mount]:
+def guarded_directories(facts: Facts, mounts: tuple[Mount, ...]) -> list[Mount]:
     """The directories of the project that are read-only because the host runs what is in them.
 
     Git's own stay so: of those nothing would ever land. And so does one with a repository in it, since files in a layer
@@ -194,7 +194,7 @@ def _can_be_entered(facts: Facts, path: str) -> bool:
     return status is not None and status.st_mode & stat.S_IRWXU == stat.S_IRWXU
 
 
-def find_direct(tree: Tree, roots: list[str], mounts: list[Mount]) -> tuple[Covered, ...]:
+def find_direct(tree: Tree, roots: list[str], mounts: tuple[Mount, ...]) -> tuple[Covered, ...]:
     """The places in layers that the box may change on the host itself: somebody said so, or git needs it."""
     found = [
         mount.source

@@ -50,7 +50,7 @@ class Hides(Feature):
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         tree, hides = facts.tree, facts.settings[HIDES]
-        refuse_hiding_all(tree, hides, tuple(draft.wrapper), facts.project, facts.home)
+        refuse_hiding_all(tree, hides, draft.wrapper, facts.project, facts.home)
         missing = [hide for hide in hides if not tree.exists(absolute(hide.text, facts.project, facts.home))]
         return Contribution(
             hides=(
@@ -151,7 +151,7 @@ def _whole_name(tree: Tree, wish: MountWish, cwd: str, home: str) -> MountWish:
     return wish.replace(source=whole, destination="") if exists else wish
 
 
-def settle(tree: Tree, wishes: list[Mount], others: list[Mount]) -> list[Mount]:
+def settle(tree: Tree, wishes: list[Mount], others: tuple[Mount, ...]) -> list[Mount]:
     """Give each wish a destination that bwrap can use without following a symlink or leaving a trace on the host."""
     mounts = [*others, *wishes]
     return [_settled(tree, wish.replace(path=_through_links(wish.path, mounts)), mounts) for wish in wishes]
@@ -181,7 +181,7 @@ def _through_links(path: str, mounts: list[Mount]) -> str:
     return path
 
 
-def hides_inside(tree: Tree, mounts: list[Mount], places: tuple[SecretPlace, ...]) -> list[Mount]:
+def hides_inside(tree: Tree, mounts: tuple[Mount, ...], places: tuple[SecretPlace, ...]) -> list[Mount]:
     """Hide the secret places that a broader mount would show."""
     hides: list[Mount] = []
     for place in places:

@@ -34,7 +34,6 @@ def _style_of(stream: TextIO) -> Style:
 
 
 def errors_height() -> int:
-    """The lines of the terminal."""
     return _size_of(sys.stderr)[1]
 
 

@@ -46,8 +46,6 @@ class Word(Record):
 
 
 class Amount(Record):
-    """How much of something."""
-
     text: str  # as it was written
     number: int  # bytes, processes, microseconds in each second, or what the broker counts
     origin: Origin

@@ -27,7 +27,6 @@ NAME = "name"
 DESCRIPTION = "description"
 
 SUFFIXES = (".toml", ".json")
-SHIPPED = "claudebox"  # where a profile comes from that the user did not write
 SHIPPED_PROFILES = __file__.rpartition("/")[0] + "/profiles"
 
 FORM = Form("What you said about settings of projects. Remove this file to be asked again.")
@@ -175,7 +174,7 @@ class _ProfileReader:
         content = shipped_profiles().get(named.text)
         if content is None:
             raise self._unknown(named)
-        return parse(self.table, content, f"{SHIPPED}:{named.text}.toml", is_json=False)
+        return parse(self.table, content, f"claudebox:{named.text}.toml", is_json=False)
 
     def _path_of(self, named: Word) -> str:
         """The path of the user's own profile; "" if there is none of this name."""

@@ -26,6 +26,7 @@ from claudebox.host.network import own_addresses
 from claudebox.host.nix_daemon import SOCKET
 from claudebox.model import FROM_HOST, Plan
 from claudebox.output.as_json import dump
+from claudebox.output.section import fields
 from claudebox.output.terminal import output_style, show
 from claudebox.overlay.table import held_rows
 from claudebox.paths import is_inside, shorten_home
@@ -39,7 +40,6 @@ from claudebox.settings.words import Request
 from claudebox.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
 
 AGAINST = "against"
-WITHOUT_LAYER = ", without the layer over the project"
 PYTHONS = ("/usr/bin/python3", "/bin/python3")
 KERNEL_CALLS = {
     "bpf": "load a program into the kernel (bpf)",
@@ -71,8 +71,6 @@ class Silent(Exception):
 
 
 class Result(Record):
-    """The result of a trial."""
-
     trial: Trial
     state: str
     way: str
@@ -101,7 +99,7 @@ def prove(request: Request) -> int:
         except Silent as reason:
             raise Problem(f"the probe did not finish in the box: {reason}", "see what happens: --run true") from None
     results = [judge(trial, outside, inside) for trial in canaries.trials]
-    title = against or f"the box that these options build{WITHOUT_LAYER if has_layer else ''}"
+    title = against or f"the box that these options build{', without the layer over the project' if has_layer else ''}"
     style = output_style()
     show(report_json(title, results) if request.json else report_text(title, results, host.person.home, style))
     return 1 if any(result.state == OPEN for result in results) else 0
@@ -342,8 +340,7 @@ def _conclusion(results: list[Result], style: Style) -> list[str]:
 def report_json(title: str, results: list[Result]) -> str:
     attacks = [
         {
-            "group": result.trial.group,
-            "title": result.trial.title,
+            **fields(result.trial, "group", "title"),
             "state": result.state,
             "choice": result.trial.choice or None,
             "way": result.way or None,

@@ -9,29 +9,21 @@ import hashlib
 import os
 import secrets
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from claudebox.commands.prove.probe import LIBC, call
 from claudebox.model import MASK, Plan
 from claudebox.record import Record
 
-FILES = "files"
-ENVIRONMENT = "environment"
-PROCESSES = "processes"
-SOCKETS = "sockets"
-KEYRING = "keyring"
-TERMINAL = "terminal"
-KERNEL = "kernel"
-NETWORK = "network"
-LATER = "host-run files"
-NIX = "Nix"
-GROUPS = (FILES, ENVIRONMENT, PROCESSES, SOCKETS, KEYRING, TERMINAL, KERNEL, NETWORK, LATER, NIX)
+FILES, ENVIRONMENT, PROCESSES, SOCKETS, KEYRING, TERMINAL, KERNEL, NETWORK, LATER, NIX = GROUPS = (
+    *("files", "environment", "processes", "sockets", "keyring", "terminal", "kernel", "network"),
+    *("host-run files", "Nix"),
+)
 
 VARIABLE = "CLAUDEBOX_PROVE_CANARY"
 NAME = "claudebox-prove"
@@ -63,17 +55,14 @@ class Canaries:
         self.trials: list[Trial] = []
         self.variables: dict[str, str] = {}
         self.descriptors: list[int] = []
-        self._undo: list[Callable[[], object]] = []
+        self._undo = contextlib.ExitStack()
 
     def __enter__(self) -> Canaries:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for undo in reversed(self._undo):
-            try:
-                undo()
-            except OSError:
-                pass  # somebody else has removed it
+        with contextlib.suppress(OSError):  # somebody else has removed something
+            self._undo.close()
 
     def add(self, group: str, title: str, probe: str, *, choice: str = "", written: str = "", **target: Any) -> None:
         self.trials.append(Trial(str(len(self.trials)), group, title, probe, target, choice, written))
@@ -82,7 +71,7 @@ class Canaries:
         """Make a new directory below this one, which is removed at the end."""
         path = f"{above}/.{NAME}-{secrets.token_hex(6)}"
         os.mkdir(path, 0o700)
-        self._undo.append(lambda: shutil.rmtree(path, ignore_errors=True))
+        self._undo.callback(shutil.rmtree, path, ignore_errors=True)
         return path
 
     def plant_file(self, title: str, above: str) -> None:
@@ -110,8 +99,9 @@ class Canaries:
         directory = self.directory(above)
         with open(f"{directory}/open", "w") as file:
             file.write(canary)
-        self.descriptors += [os.open(f"{directory}/open", os.O_RDONLY), os.open(directory, os.O_RDONLY)]
-        self._undo += [lambda number=number: os.close(number) for number in self.descriptors]  # type: ignore[misc]
+        for path in (f"{directory}/open", directory):
+            self.descriptors.append(os.open(path, os.O_RDONLY))
+            self._undo.callback(os.close, self.descriptors[-1])
         paths = ["/proc/self/fd/*", "/proc/self/fd/*/open"]
         self.add(FILES, "use a descriptor that the caller left open", "read", paths=paths, digest=digest)
 
@@ -125,7 +115,8 @@ class Canaries:
         canary, digest = new_canary()
         script = "import time; time.sleep(600)"
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", script, canary], stdin=subprocess.DEVNULL)
-        self._undo += [child.wait, lambda: os.kill(child.pid, signal.SIGKILL)]
+        self._undo.callback(child.wait)
+        self._undo.callback(child.kill)
         paths = ["/proc/[0-9]*/cmdline"]
         self.add(PROCESSES, "the arguments of a process of this host", "read", paths=paths, digest=digest)
 
@@ -139,7 +130,7 @@ class Canaries:
             address = LIBC.shmat(segment, None, 0)
             ctypes.memmove(address, canary.encode(), len(canary))
             LIBC.shmdt(ctypes.c_void_p(address))
-            self._undo.append(lambda: LIBC.shmctl(segment, REMOVE, None))
+            self._undo.callback(LIBC.shmctl, segment, REMOVE, None)
             self.add(PROCESSES, "shared memory of this host", "shared_memory", key=key, digest=digest)
 
     def plant_sockets(self, places: dict[str, str]) -> None:
@@ -189,16 +180,15 @@ class Canaries:
         family, kind = server.family.name, server.type.name
         self.add(group, title, "connect", family=family, kind=kind, address=address, digest=digest, choice=choice)
         threading.Thread(target=serve, daemon=True).start()
-        self._undo.append(server.close)
+        self._undo.callback(server.close)
 
     def plant_key(self) -> None:
-        """Add a key to the user's keyring."""
         canary, digest = new_canary()
         name = f"{NAME}-{secrets.token_hex(6)}"
         key, _ = call("add_key", b"user", name.encode(), canary.encode(), len(canary), USER_KEYRING)
         if key > 0:
             call("keyctl", SET_PERMISSIONS, key, EVERYTHING_FOR_THE_USER)
-            self._undo.append(lambda: call("keyctl", REVOKE, key))
+            self._undo.callback(call, "keyctl", REVOKE, key)
             self.add(KEYRING, "a key of this user", "keyring", name=name, digest=digest)
 
     def point_at_files(self, plan: Plan) -> None:

@@ -57,7 +57,6 @@ class Outside(Record):
 
 
 def beside(launch: Launch) -> Companion:
-    """Start the process outside."""
     from mmap import mmap
 
     end = watch_own_end("for --network allowlist", "--network inet, or --network none")

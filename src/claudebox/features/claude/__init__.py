@@ -69,7 +69,6 @@ if TYPE_CHECKING:
 
 RULE = "claude"
 AGENT = "agent"  # the rule by which another agent has something
-SKIP_PERMISSIONS = "--dangerously-skip-permissions"
 
 HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
 YOUR_CONFIGURATION = Origin.of_rule(RULE, "your configuration")
@@ -84,13 +83,10 @@ SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", 
 SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 LARGEST_SCRIPT = 1 << 18
 MANAGED = "/etc/claude-code"
-STUB_MESSAGE = "native binary not installed"
 DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
 
 
 class Claude(Feature):
-    """The program, and its home."""
-
     def applies(self, facts: Facts) -> bool:
         return facts.install is not None
 
@@ -98,7 +94,7 @@ class Claude(Feature):
         install, claude = facts.install, facts.claude
         assert install is not None
         path = f"{facts.home}/.local/bin/claude"  # in the box, however it is installed on the host
-        words = (path, SKIP_PERMISSIONS, *(word.text for word in facts.words))
+        words = (path, "--dangerously-skip-permissions", *(word.text for word in facts.words))
         program = Program("claude", words, Origin.of_rule(RULE, install.kind))
         values = {"CLAUDE_CONFIG_DIR": claude.place, "DISABLE_AUTOUPDATER": "1", "DISABLE_INSTALLATION_CHECKS": "1"}
         # Whether somebody talks to Claude, and may want to go on with it later.
@@ -146,7 +142,7 @@ class Claude(Feature):
         except Problem as problem:
             return [CheckRow.of_problem("claude", problem)]
         outcome = run(install.path, "--version")
-        if STUB_MESSAGE in outcome.stdout + outcome.stderr:
+        if "native binary not installed" in outcome.stdout + outcome.stderr:
             why = "its package was installed without running its install script"
             return [CheckRow(FAIL, "claude", f"{install.path} is not complete", why, (npm_install(host, PACKAGE),))]
         return [CheckRow(OK, "claude", f"{version_number(outcome)}, {install.path} ({install.kind})")]

@@ -12,6 +12,7 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.claude import AGENT
 from claudebox.host.programs import ClaudeInstall, check_files, choose_agent, install_mounts, npm_install
 from claudebox.model import RO, RW, Directory, EnvVar, Mount, Origin, Preparation, Program
+from claudebox.paths import expand_home
 from claudebox.record import Record
 from claudebox.settings.table import AUTH, BROKER, ENV, PROGRAM
 
@@ -88,6 +89,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     # Every box gets Claude's key, for Claude, unless this agent uses it too or somebody asked for it.
     is_used = CLAUDES_KEY in (*agent.keys, *(wish.name for wish in facts.settings[ENV]))
     path = f"{facts.home}/.local/bin/{agent.name}"
+    words = [expand_home(word, facts.home) for word in agent.unattended]
     return Contribution(
         mounts=(*install_mounts(install, path, facts.project, AGENT), *state_mounts(agent, facts)),
         variables=(
@@ -97,7 +99,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         kept_out=() if is_used else ((CLAUDES_KEY, f"is not for {agent.name}"),),
         path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
         preparations=tuple(state_preparations(agent, facts)),
-        program=agent_program(agent, facts),
+        program=Program(agent.name, (path, *words, *facts.request.claude), facts.settings[PROGRAM].origin),
     )
 
 
@@ -107,12 +109,6 @@ def find_agent(agent: Agent, facts: Facts) -> ClaudeInstall:
     install = choose_agent(facts.host, agent.name, None, facts.reach, how_to_install)
     check_files(install, facts.host.person.homes, facts.places, how_to_install)
     return install
-
-
-def agent_program(agent: Agent, facts: Facts) -> Program:
-    words = tuple(word.replace("~", facts.home, 1) if word.startswith("~/") else word for word in agent.unattended)
-    argv = (f"{facts.home}/.local/bin/{agent.name}", *words, *facts.request.claude)
-    return Program(agent.name, argv, facts.settings[PROGRAM].origin)
 
 
 def state_mounts(agent: Agent, facts: Facts) -> list[Mount]:

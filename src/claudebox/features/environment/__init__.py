@@ -89,8 +89,17 @@ class Environment(Feature):
                 raise Problem(f"{drop.origin.shown}: {drop.text} is made by the box, and programs need it")
             by_name.pop(drop.text, None)
         decided = tuple(_around_loopback(by_name).values())
-        findings = environment_findings(decided, wishes, environ)
-        return Contribution(findings=tuple(findings), environment=decided)
+        secrets = [
+            Finding(Finding.SECRET, one.name, f"enters and looks secret ({one.secret})")
+            for one in decided
+            if one.secret
+        ]
+        unset = [
+            Finding(Finding.NOTE, wish.name, f"asked for by {wish.origin.shown}, but not set")
+            for wish in wishes
+            if wish.value is None and wish.name not in environ
+        ]
+        return Contribution(findings=(*secrets, *unset), environment=decided)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Section
@@ -159,19 +168,3 @@ def _marked(variable: EnvVar) -> EnvVar:
     if late and secret:
         raise Problem(f"{variable.name} looks secret ({secret}), and everybody on this host could read it in `ps`")
     return variable.replace(secret=secret, late=late)
-
-
-def environment_findings(
-    variables: tuple[EnvVar, ...], wishes: tuple[EnvWish, ...], environ: dict[str, str]
-) -> list[Finding]:
-    findings = [
-        Finding(Finding.SECRET, variable.name, f"enters and looks secret ({variable.secret})")
-        for variable in variables
-        if variable.secret
-    ]
-    findings += [
-        Finding(Finding.NOTE, wish.name, f"asked for by {wish.origin.shown}, but not set")
-        for wish in wishes
-        if wish.value is None and wish.name not in environ
-    ]
-    return findings

@@ -252,7 +252,7 @@ def is_near(host: str) -> bool:
     return not address.is_global
 
 
-def _mounts(bundles: list[EnvVar], mounts: list[Mount]) -> list[Mount]:
+def _mounts(bundles: list[EnvVar], mounts: tuple[Mount, ...]) -> list[Mount]:
     """Show the files, unless another mount does."""
     shown = dict.fromkeys(bundle.value for bundle in bundles)
     holders = {path: find_holder(path, mounts) for path in shown}

@@ -106,7 +106,7 @@ def accept_detours(detours: list[Entry], opened: list[Opening]) -> tuple[Guarded
     return tuple(Guarded(entry.path, GIT, DETOUR) for entry in found)
 
 
-def plan_guard(tree: Tree, candidates: list[Guarded], mounts: list[Mount], opened: list[Opening]) -> Guard:
+def plan_guard(tree: Tree, candidates: list[Guarded], mounts: Iterable[Mount], opened: list[Opening]) -> Guard:
     """Judge each place by what is there. Only what the agent could write matters."""
     writable = [mount.source for mount in mounts if mount.kind == RW]
     parts: dict[str, list[Guarded]] = {HELD: [], OPENED: [], LOOSE: [], ABSENT: []}

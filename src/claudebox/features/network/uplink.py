@@ -88,8 +88,9 @@ def decide(facts: Facts) -> Contribution:
     # What is near the host is looked up only here, for a box that must not reach it.
     uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
     network = plan_network(settings, uplink)
+    resolvers = uplink.resolv_conf.encode()
     return Contribution(
-        mounts=tuple(own_resolver_mounts(uplink)),
+        mounts=(Mount(FILE, "/etc/resolv.conf", RESOLVER, content=resolvers, mode=0o444),) if resolvers else (),
         network=network,
         grants=grants(network),
         steps=(Step(Step.INSIDE, NETWORK_FEATURE),),
@@ -113,10 +114,14 @@ def needs_uplink(settings: Settings) -> bool:
 def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:
     is_open = settings[NETWORK].text == INET
     if not near.has_ipv4 and not near.has_ipv6:
-        raise _without_default_route(is_open)
+        why = "so there is no internet to give to the box" if is_open else "without which pasta carries no ports"
+        # Newer versions of pasta could carry ports all the same.
+        hint = "--network none" if is_open else "without ports: --network none"
+        raise Problem(f"this host has no default route, {why}", hint)
     resolvers = find_resolvers(near) if is_open else ()
     ports = tuple(port.host for port in settings[HOST_PORTS])
     options = _pasta_options(settings, near, resolvers)
+    why_closed, to_open = tun_fault(tree, uid)
     is_recent = LOOPBACK_STAYS.strip("-").encode() in (tree.read(pasta, LARGEST_PROGRAM) or b"")
     if settings[PUBLISH] and is_recent:
         options = (*options, LOOPBACK_STAYS)
@@ -129,16 +134,7 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, p
         resolv_conf=_resolv_conf(resolvers, near.search),
         # An old pasta acknowledges late what goes far; there the box has to have much under way.
         sysctls=STEADY_UPLOAD if is_recent else (),
-        tun_hint=tun_hint(tree, uid),
-    )
-
-
-def _without_default_route(is_open: bool) -> Problem:
-    if is_open:
-        return Problem("this host has no default route, so there is no internet to give to the box", "--network none")
-    # Newer versions of pasta could carry ports all the same.
-    return Problem(
-        "this host has no default route, without which pasta carries no ports", "without ports: --network none"
+        tun_hint="\n      ".join((why_closed, *to_open)),
     )
 
 
@@ -188,12 +184,6 @@ def _pasta_options(settings: Settings, near: Neighbourhood, resolvers: tuple[Res
     return (*options, "--tcp-ns", ",".join(str(port.host) for port in settings[HOST_PORTS]) or "none")
 
 
-def own_resolver_mounts(uplink: Uplink) -> list[Mount]:
-    if not uplink.resolv_conf:
-        return []
-    return [Mount(FILE, "/etc/resolv.conf", RESOLVER, content=uplink.resolv_conf.encode(), mode=0o444)]
-
-
 def network_findings(network: Network, variables: Iterable[EnvVar], *, is_claude: bool) -> list[Finding]:
     findings = []
     if network.tier == NO_NETWORK and is_claude:
@@ -236,12 +226,6 @@ def tun_fault(tree: Tree, uid: int) -> tuple[str, tuple[str, ...]]:
     mode = f"{status.st_mode & 0o7777:04o}"
     owner = "root" if status.st_uid == 0 else f"user {status.st_uid}"
     return f"{TUN} has mode {mode} and belongs to {owner}: you cannot open it", (OPEN_NOW, OPEN_FOR_GOOD)
-
-
-def tun_hint(tree: Tree, uid: int) -> str:
-    """The same, as the hint of a Problem."""
-    why, commands = tun_fault(tree, uid)
-    return "\n      ".join((why, *commands))
 
 
 # The filter

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class Nix(Record):
-    """How the box uses Nix."""
-
     mode: str
     meaning: str
     origin: Origin
@@ -71,11 +69,12 @@ class NixFeature(Feature):
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import Section
 
-        if plan.get(Nix) is None and not packages_of(plan):
+        nix, packages = plan.get(Nix), packages_of(plan)
+        if nix is None and not packages:
             return Section(key="nix"), Section(key="packages", value=[])
         from claudebox.features.nix import store
 
-        return store.show(plan)
+        return store.show_nix(nix), store.show_packages(packages)
 
     def find_out(self, facts: Facts, plan: Plan) -> Facts:
         from claudebox.features.nix import asking

@@ -209,8 +209,7 @@ NIXPKGS = "nixpkgs#"
 LONGEST = 1000
 
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_DIGITS = frozenset("0123456789")
-_FIRST = _LETTERS | _DIGITS | {"_"}
+_FIRST = _LETTERS | frozenset("0123456789_")
 _NAME = _FIRST | frozenset("-.+'^,*")
 _ID = _FIRST | {"-"}
 _BRANCH = _ID | frozenset("./")

@@ -9,19 +9,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.nix import (
-    AUTO,
-    DAEMON,
-    NIX,
-    NIX_FEATURE,
-    PACKAGES,
-    PRIVATE,
-    STORE,
-    Nix,
-    Package,
-    Packages,
-    packages_of,
-)
+from claudebox.features.nix import AUTO, DAEMON, NIX, NIX_FEATURE, PACKAGES, PRIVATE, STORE, Nix, Package, Packages
 from claudebox.features.nix.packages import (
     REGISTRIES,
     find_nix,
@@ -76,7 +64,6 @@ BUILDS_INSIDE = "sandbox = false\nbuild-users-group =\n"
 CLOSED = "closed"
 OPEN = "open"
 UNKNOWN = "unknown"
-OUTCOMES = (CLOSED, OPEN, UNKNOWN)
 TRIED = {
     OPEN: "a build that was tried saw this host's files, whatever the configuration says",
     UNKNOWN: "its builds failed, so it is not known whether they are in a sandbox (to try again: rm "
@@ -84,8 +71,6 @@ TRIED = {
 }
 # Builds may see these: the box shows them anyhow, or they hold no files of a person.
 HARMLESS_IN_BUILDS = (NIX_STORE, *"/bin /usr /lib /lib32 /lib64 /dev /run/binfmt /run/current-system".split())
-
-STORE_ORIGIN = Origin.of_rule(RULE, "the Nix store")
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
@@ -193,7 +178,8 @@ def _open_builds(tree: Tree, config: dict[str, str] | None) -> list[str]:
 
 
 def nix_mounts(host: Host, nix: Nix) -> list[Mount]:
-    mounts = [Mount(RO, NIX_STORE, STORE_ORIGIN, source=NIX_STORE)] if nix.shows_store else []
+    origin = Origin.of_rule(RULE, "the Nix store")
+    mounts = [Mount(RO, NIX_STORE, origin, source=NIX_STORE)] if nix.shows_store else []
     if nix.mode == PRIVATE:
         # They are mounted one by one: another box of this project cannot replace a mount point by a symlink.
         origin = Origin.of_rule(RULE, "a store of this project's own")
@@ -264,7 +250,6 @@ def nix_findings(nix: Nix) -> list[Finding]:
 # Whether a build of the daemon sees this host, which is tried once
 
 TRIAL = Form("Whether the Nix daemon builds in a sandbox. claudebox tries it again when this file is gone.")
-BOOT = "/proc/sys/kernel/random/boot_id"
 
 # Everybody can read this file, and no sandbox shows it. The daemon may have a /var/tmp of its own (systemd's
 # PrivateTmp).
@@ -281,7 +266,7 @@ def recall_outcome(host: Host) -> str:
     """
     lines = memory.recall(host.tree, find_state(host).nix_trial, TRIAL, host.person.uid).lines
     known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
-    return known if known in OUTCOMES else ""
+    return known if known in (CLOSED, OPEN, UNKNOWN) else ""
 
 
 def keeping_outcome(host: Host, outcome: str) -> tuple[Preparation, ...]:
@@ -319,7 +304,8 @@ def _circumstances(host: Host) -> str:
     status = host.tree.lstat(SOCKET)
     file = host.tree.status(CONFIG)
     identity = [(one.st_ino, one.st_mtime_ns) for one in (status, file) if one is not None]
-    return sha256(repr((settings, identity, host.tree.text(BOOT))).encode(errors="surrogateescape"))
+    boot = host.tree.text("/proc/sys/kernel/random/boot_id")
+    return sha256(repr((settings, identity, boot)).encode(errors="surrogateescape"))
 
 
 # What a store of the project's own needs of the host's: it is shown path by path, and Nix in the box is told of it
@@ -425,11 +411,7 @@ From Nix, on your PATH because the user asked for them:
 """
 
 
-def show(plan: Plan) -> tuple[Section, ...]:
-    return _show_nix(plan.get(Nix)), _show_packages(packages_of(plan))
-
-
-def _show_nix(nix: Nix | None) -> Section:
+def show_nix(nix: Nix | None) -> Section:
     from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, fields
 
     if nix is None:
@@ -444,7 +426,7 @@ def _show_nix(nix: Nix | None) -> Section:
     )
 
 
-def _show_packages(packages: tuple[Package, ...]) -> Section:
+def show_packages(packages: tuple[Package, ...]) -> Section:
     from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, by_label, fields, plain
 
     resolved = [f"- `{plain(short_name(one.reference))}`: {stored(one)}\n" for one in packages if one.paths]

@@ -99,7 +99,7 @@ def differing(real: bytes, decoy: bytes) -> set[bytes]:
     return {old for old, new in pairs if old is not None and old != new}
 
 
-def mask_mounts(secrets: Secrets, mounts: list[Mount], wished: list[Mount]) -> list[Mount]:
+def mask_mounts(secrets: Secrets, mounts: tuple[Mount, ...], wished: tuple[Mount, ...]) -> list[Mount]:
     """Cover such a file at every place where the box would show it, except where somebody asked for that very file."""
     named = {mount.path for mount in wished if any(mount.source == masked.path for masked in secrets.masked)}
     return [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from claudebox.features.git.users import KEYS, NAMED, carry
+from claudebox.features.git import KEYS, NAMED, carry
 from claudebox.host.git import parse_config
 
 # What a hostile or a careless configuration may say: a program, a path, an address, a token, a line of its own.

@@ -2,8 +2,7 @@
 
 import pytest
 
-from claudebox.features.toolchains import RULE
-from claudebox.features.toolchains.finder import SHIMS, TOKENS, TOOLCHAINS, Toolchain
+from claudebox.features.toolchains import RULE, SHIMS, TOKENS, TOOLCHAINS, Toolchain
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside

@@ -1,4 +1,4 @@
-"""Decides which toolchains of the home are in the box: those that the host's PATH would run, at the same version.
+"""Toolchains of the home that the host's PATH would run, at the same version.
 
 PATH of the box is never the host's. Only directories that a row of the table knows enter, each as the tree that it
 needs, read-only; nothing from a place where an agent can write, and nothing that holds secrets.
@@ -9,13 +9,30 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.toolchains import RULE
+from claudebox.features import Feature
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.host.system import PLAIN_PATH
 from claudebox.host.tree import Tree
-from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin
-from claudebox.paths import expand_home, is_below, is_inside, normalize, parents
+from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin, Plan
+from claudebox.paths import expand_home, is_below, is_inside, normalize, parents, shorten_home
 from claudebox.record import Record
+from claudebox.settings.table import OFF, SHOWN, Setting
+from claudebox.settings.types import Choice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from claudebox.output.section import Section
+
+FROM_HOME = Setting(
+    *("toolchains", SHOWN, "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off"),
+    Choice("auto", OFF, default="auto"),
+)
+
+RULE = "toolchain"
+TOLD = """
+From the user's home, read-only and on your PATH, at the user's versions: {}. You cannot add to them (`npm install -g`,
+`rustup toolchain install`): install into the project instead.
+"""
 
 # The toolchains that are known: where they lie in a home, what is shown of them, and what may hold a token
 
@@ -138,15 +155,36 @@ ELF = b"\x7fELF"
 LOCAL = "/usr/local"
 MOST_TREES = 40  # each is a mount
 MOST_ENTRIES = 300  # of a directory of programs
-MADE_FOR_BOX = Origin.of_rule(RULE, "rustup's default, without your other settings")
 MAY_HOLD_TOKENS = Origin.of_rule("secret", "may hold tokens")
 RUSTUP_KEYS = ("version", "default_toolchain", "default_host_triple", "profile")
-VENV = "pyvenv.cfg"
-PROJECT_VENVS = (".venv", "venv")
 
 
-def decide(facts: Facts, _: Draft) -> Contribution:
-    return Finder(facts).contribution()
+class Toolchains(Feature):
+    settings = (FROM_HOME,)
+
+    def applies(self, facts: Facts) -> bool:
+        """Whether PATH has a directory of the home or below /usr/local, or one that may lead there, as fnm makes it."""
+        starts = (f"{facts.home}/", "/run/user/", "/usr/local/", *(f"{home}/" for home in facts.host.person.homes))
+        entries = set(facts.host.environ.get("PATH", "").split(":")).difference(PLAIN_PATH)
+        return facts.settings[FROM_HOME].text != OFF and any(entry.startswith(starts) for entry in entries)
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        return Finder(facts).contribution()
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import READ_ONLY, TOOLS, Row, Section, named
+
+        trees = [mount.path for mount in plan.mounts if mount.kind == RO and mount.origin.is_rule(RULE)]
+        if not trees:
+            return ()
+        names = tuple(shorten_home(path, plan.person.home) for path in trees)
+        return (
+            Section(
+                rows=(Row("tools", names, "(read-only: your PATH has them)", after=READ_ONLY),),
+                mounts=tuple(trees),
+                told=((TOOLS, TOLD.format(", ".join(named(names)))),),
+            ),
+        )
 
 
 class Finder:
@@ -174,7 +212,7 @@ class Finder:
                 self.path.setdefault(normalize(entry), rank)  # the box has it anyway: /usr/local/go/bin
             elif entry.startswith("/"):
                 self._take_entry(normalize(entry), rank)
-        for name in PROJECT_VENVS:
+        for name in (".venv", "venv"):
             self._take_interpreter(f"{self.facts.project}/{name}", PYTHONS)
         return Contribution(
             mounts=(*self.trees.values(), *self.links.values(), *self.files),
@@ -289,7 +327,8 @@ class Finder:
         lines = (self.tree.text(f"{root}/settings.toml") or "").split("\n[")[0].splitlines()
         kept = [line for line in lines if line.isprintable() and line.split("=")[0].strip() in RUSTUP_KEYS]
         content = "".join(f"{line}\n" for line in kept).encode()
-        self.files.append(Mount(FILE, f"{root}/settings.toml", MADE_FOR_BOX, content=content, mode=0o644))
+        made = Origin.of_rule(RULE, "rustup's default, without your other settings")
+        self.files.append(Mount(FILE, f"{root}/settings.toml", made, content=content, mode=0o644))
         if root != f"{self.home}/.rustup":
             self.variables["RUSTUP_HOME"] = EnvVar("RUSTUP_HOME", root, Origin.of_rule(RULE, "rustup"))
 
@@ -298,7 +337,7 @@ class Finder:
 
         With names, only toolchains that are called so are: an agent can write what its own environment says.
         """
-        for line in (self.tree.text(f"{environment}/{VENV}") or "").splitlines():
+        for line in (self.tree.text(f"{environment}/pyvenv.cfg") or "").splitlines():
             key, _, value = line.partition("=")
             real = self.tree.resolve(value.strip()) if key.strip() == "home" and value.strip().startswith("/") else None
             if real is not None and is_below(real, self.home):
@@ -320,7 +359,6 @@ def match(path: str, root: str, pattern: str) -> str:
 
 MOST_VERSIONS = 20
 LARGEST = 1 << 18  # bytes of a file that is read
-SECTION = "[tools]"
 
 
 def chosen(tree: Tree, row: Shims, root: str, environ: dict[str, str], cwd: str, home: str) -> list[str]:
@@ -382,7 +420,7 @@ def _in_toml(text: str) -> list[tuple[str, str]]:
     found, is_inside = [], False
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
-            is_inside = line == SECTION
+            is_inside = line == "[tools]"
         elif is_inside and "=" in line and not line.startswith("#"):
             tool, _, value = line.partition("=")
             words = value.partition("#")[0].strip(" []").split(",")
