@@ -42,7 +42,7 @@ from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Valu
 from claudebox.settings.gather import Layers, gather
 from claudebox.settings.words import Request
 from claudebox.state import Instance, memory
-from claudebox.state.memory import Form, Memory, path_note
+from claudebox.state.memory import Form, path_note
 from claudebox.state.memory import escape as escape_line
 from claudebox.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
 
@@ -256,8 +256,8 @@ def _covers(more: Agreement, less: Agreement) -> bool:
     return less <= more and all(line in less for line in more if _protects(line))
 
 
-def read_agreements(recalled: Memory) -> tuple[Agreement, ...]:
-    text = "\n".join(recalled.lines)
+def read_agreements(lines: tuple[str, ...]) -> tuple[Agreement, ...]:
+    text = "\n".join(lines)
     if not (text.startswith("\n") and text.endswith("\n")):
         return ()
     return tuple(frozenset(group.split("\n")) for group in text[1:-1].split("\n\n"))

@@ -20,11 +20,7 @@ else:
             return kind is not None and issubclass(kind, self.errors)
 
 
-FAILED = 125
-CANNOT_EXECUTE = 126
-NOT_FOUND = 127
-INTERRUPTED = 130
-BROKEN_PIPE = 141
+FAILED, CANNOT_EXECUTE, NOT_FOUND, INTERRUPTED, BROKEN_PIPE = 125, 126, 127, 130, 141  # exit statuses
 
 SUDO = "sudo "
 

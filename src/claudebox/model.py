@@ -22,16 +22,9 @@ if TYPE_CHECKING:
     # A "file" is the user's own or comes with claudebox. The project's has a kind of its own: the agent can write it.
     Kind = Literal["rule", "default", "option", "variable", "file", "project file"]
 
-RO = "ro"
-RW = "rw"
-TMPFS = "tmpfs"
-FILE = "file"
+RO, RW, SYMLINK, TMPFS, PROC, DEV, FILE, HIDE = "ro", "rw", "symlink", "tmpfs", "proc", "dev", "file", "hide"
 COVER = "cover"  # a file of the host, read-only, with the content that was read from it
 MASK = "mask"  # a file of the host with made-up values, read-only; it has a source once the launch has written it
-SYMLINK = "symlink"
-PROC = "proc"
-DEV = "dev"
-HIDE = "hide"
 LAYER = "layer"  # a directory of the host whose changes are kept beside it until they land
 ABSENT = "absent"  # an empty directory, for what the host does not have
 
@@ -167,9 +160,7 @@ class Network(Record):
 class Finding(Record):
     """Something the user should see before saying yes."""
 
-    SECRET = "secret"
-    RISK = "risk"
-    NOTE = "note"
+    SECRET, RISK, NOTE = "secret", "risk", "note"
 
     kind: str
     subject: str

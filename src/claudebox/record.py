@@ -30,9 +30,9 @@ class Record:
     _defaults: dict[str, Any]
 
     def __init_subclass__(cls) -> None:
-        cls._fields = fields = tuple(cls.__annotations__)
-        body = cls.__dict__
-        cls._defaults = {name: body[name] for name in fields if name in body}
+        fields, body = tuple(cls.__annotations__), cls.__dict__
+        cls._fields = (*getattr(cls, "_fields", ()), *fields)
+        cls._defaults = getattr(cls, "_defaults", {}) | {name: body[name] for name in fields if name in body}
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields = self._fields

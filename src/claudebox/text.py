@@ -12,13 +12,7 @@ WIDTH = 80
 LEFT_OUT = "--quiet leaves this out"
 NARROWEST = 40
 
-UNITS = ("B", "K", "M", "G", "T")
-
-BOLD = "1"
-DIM = "2"
-RED = "31"
-GREEN = "32"
-YELLOW = "33"
+BOLD, DIM, RED, GREEN, YELLOW = "1", "2", "31", "32", "33"
 
 
 class Style(Record):
@@ -75,8 +69,8 @@ def some(names: Sequence[str], most: int) -> list[str]:
 
 def bytes_text(size: int) -> str:
     amount = float(size)
-    for unit in UNITS:
-        if amount < 1000 or unit == UNITS[-1]:
+    for unit in "BKMGT":
+        if amount < 1000 or unit == "T":
             break
         amount /= 1024
     return f"{amount:.0f}{unit}"

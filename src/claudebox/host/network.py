@@ -17,22 +17,13 @@ if TYPE_CHECKING:
     Address = IPv4Address | IPv6Address
 
 NO_DEVICES = ("lo", "*")  # the devices of routes that lead nowhere
-IS_UP = 0x1
-HAS_GATEWAY = 0x2
-IS_REJECTED = 0x200
-IS_LOCAL = 0x80000000
+IS_UP, HAS_GATEWAY, IS_REJECTED, IS_LOCAL = 0x1, 0x2, 0x200, 0x80000000  # flags of a route
 IS_TUNNEL = 0x10  # a flag of a device: IFF_POINTOPOINT
 
 # These numbers are from linux/netlink.h, rtnetlink.h and if_addr.h.
-DUMP_ADDRESSES = 22
-IS_DUMP_REQUEST = 0x301
-NEW_ADDRESS = 20
-DONE = 3
-HEADER = 16
-ADDRESS_HEADER = 8
-ATTRIBUTE_HEADER = 4
-IFA_ADDRESS = 1
-IFA_LOCAL = 2
+DONE, NEW_ADDRESS, DUMP_ADDRESSES, IS_DUMP_REQUEST = 3, 20, 22, 0x301
+HEADER, ADDRESS_HEADER, ATTRIBUTE_HEADER = 16, 8, 4
+IFA_ADDRESS, IFA_LOCAL = 1, 2
 BUFFER_BYTES = 1 << 18
 IPV4, IPV6 = 4, 16  # bytes of an address
 

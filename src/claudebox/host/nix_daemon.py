@@ -25,14 +25,12 @@ ALIASES = {
 }
 
 # The worker protocol: numbers are 8 bytes each, strings are padded to that.
-CLIENT_HELLO = 0x6E697863
-DAEMON_HELLO = 0x6478696F
+CLIENT_HELLO, DAEMON_HELLO = 0x6E697863, 0x6478696F
 OUR_VERSION = 1 << 8 | 35  # the first in which the daemon says whether it trusts the client
 SENDS_NIX_VERSION = 1 << 8 | 33
 WORD = 8
 LONGEST_STRING_BYTES = 1 << 10
-TRUSTED = 1
-NOT_TRUSTED = 2
+TRUSTED, NOT_TRUSTED = 1, 2
 GREETING_SECONDS = 2.0  # the socket may have to start the daemon first
 
 

@@ -296,10 +296,8 @@ _TOKENS = (
 )
 TOKEN_PREFIXES = tuple((prefix, title) for title, prefixes in _TOKENS for prefix in prefixes.split())
 _PREFIXES = tuple(prefix for prefix, _ in TOKEN_PREFIXES)
-SHORTEST_TOKEN = 20
-SHORTEST_RANDOM = 32
-LONGEST_SCHEME = 12
-COMMIT_LENGTH = 40
+SHORTEST_TOKEN, SHORTEST_RANDOM = 20, 32
+LONGEST_SCHEME, COMMIT_LENGTH = 12, 40
 PRIVATE_KEY_MARKS = ("PRIVATE KEY-----", "PRIVATE KEY BLOCK-----")
 # Behind the length of a private key or a key store in DER: its version, and what comes next.
 DER_SEQUENCE, DER_LONG = b"0", 0x80

@@ -147,11 +147,8 @@ class Distribution(Record):
 
 
 def find_distribution(tree: Tree) -> Distribution:
-    values: dict[str, str] = {}
-    for line in (tree.text("/etc/os-release") or "").splitlines():
-        name, separator, value = line.partition("=")
-        if separator:
-            values[name.strip()] = value.strip().strip("\"'")
+    rows = (line.partition("=") for line in (tree.text("/etc/os-release") or "").splitlines())
+    values = {name.strip(): value.strip().strip("\"'") for name, equals, value in rows if equals}
     ids = (values.get("ID", ""), *values.get("ID_LIKE", "").split())
     return Distribution(values.get("PRETTY_NAME", "Linux"), ids)
 

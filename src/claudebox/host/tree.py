@@ -47,10 +47,8 @@ class Tree:
         """Whether nothing is there. Unlike `lstat`, this is false if it cannot be found out."""
         try:
             os.lstat(self.root + path)
-        except ABSENT:
-            return True
-        except OSError:
-            return False
+        except UNREADABLE as error:
+            return isinstance(error, ABSENT)
         return False
 
     def is_link(self, path: str) -> bool:

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
     from claudebox.host.git.index import Loose
 
-FILE = "file"
-DIRECTORY = "directory"
-LINK = "link"
+FILE, DIRECTORY, LINK = "file", "directory", "link"
 OTHER = "other"  # a FIFO, a socket, a device
 UNREAD = "unread"  # a directory that could not be listed, or is too deep
 PRIVILEGED = "privileged"  # a file that is setuid or setgid

@@ -7,7 +7,7 @@ from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 from claudebox.record import Record
 from claudebox.state import SHOWN, State
-from claudebox.state.memory import Form, Memory, recall, write
+from claudebox.state.memory import Form, recall, write
 
 MOUNTS = "/proc/self/mountinfo"
 RELEASE = "/proc/sys/kernel/osrelease"
@@ -68,8 +68,7 @@ def find_doubt(tree: Tree, ground: Ground) -> str:
         return f"{SHOWN.directory} is on {kind}, which may not hold a layer"
     if kind == TMPFS and version and version < TMPFS_SINCE:
         return f"{SHOWN.directory} is on tmpfs, which can hold a layer since Linux 6.6"
-    memory = recall(tree, ground.state.layer_trial, REFUSED, ground.uid)
-    if memory.condition == Memory.WHOLE and memory.lines == trial_lines(tree, ground):
+    if recall(tree, ground.state.layer_trial, REFUSED, ground.uid) == trial_lines(tree, ground):
         return f"the kernel has refused a layer here before (see {SHOWN.layer_trial})"
     return ""
 

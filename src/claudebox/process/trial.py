@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import subprocess
+from collections.abc import Callable
 
 from claudebox.errors import Problem
 from claudebox.files import Open
@@ -15,10 +16,6 @@ from claudebox.process.companion import LONGEST_MESSAGE, READY, die_with_parent,
 from claudebox.process.isolation import fork_into_namespaces, scope_to_box
 from claudebox.record import Record
 from claudebox.state.reach import reach_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 TRIAL_SECONDS = 20
 NO_VERSION = "unknown version"
@@ -145,9 +142,7 @@ def sysctl(assignment: str) -> tuple[str, ...]:
     return (f"sudo sysctl -w {assignment}", f"echo {assignment} | sudo tee /etc/sysctl.d/90-claudebox.conf")
 
 
-OK = "ok"
-NOTE = "note"
-FAIL = "FAIL"
+OK, NOTE, FAIL = "ok", "note", "FAIL"
 
 
 class CheckRow(Record):

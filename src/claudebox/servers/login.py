@@ -23,26 +23,14 @@ from claudebox.host.tree import sha256
 from claudebox.model import Login
 from claudebox.servers import note, noted, stamp
 from claudebox.state import LOGIN_FILE
-from claudebox.state.login import (
-    KEY,
-    MILLISECONDS,
-    Busy,
-    expiry_ms,
-    fingerprint,
-    is_whole,
-    known_fields,
-    login_in,
-    read,
-    replace,
-    storage_lock,
-)
+from claudebox.state import login as logins
 
 GLANCE_MILLISECONDS = 250  # between two looks at the files
 SETTLE_SECONDS = 0.2
 HOST_LOCK_PATIENCE_SECONDS = 2.0
 BOX_LOCK_PATIENCE_SECONDS = 0.02
-SOONER_AT_MOST = 20 * 60 * MILLISECONDS
-LONGEST_VALIDITY = 24 * 3600 * MILLISECONDS  # Claude's own are good for eight hours
+SOONER_AT_MOST = 20 * 60 * logins.MILLISECONDS
+LONGEST_VALIDITY = 24 * 3600 * logins.MILLISECONDS  # Claude's own are good for eight hours
 
 
 def run(login: Login, end: int) -> None:
@@ -84,19 +72,19 @@ def _copy(login: Login) -> None:
     kept, known = login.instance, noted(login)[1:]
     _adopt(login)
     current = stamp(login.file)  # from before it is read: what changes it meanwhile is a change
-    host, boxes = read(login.file), read(kept.auth_login)
+    host, boxes = logins.read(login.file), logins.read(kept.auth_login)
     ours, theirs = _usable(host), _usable(boxes)
-    has_changed = fingerprint(login_in(host)) not in known
-    is_same = fingerprint(ours) == fingerprint(theirs)
-    known = [fingerprint(login_in(host))]
-    if ours and not is_same and (has_changed or expiry_ms(ours) > expiry_ms(theirs)):
+    has_changed = logins.fingerprint(logins.login_in(host)) not in known
+    is_same = logins.fingerprint(ours) == logins.fingerprint(theirs)
+    known = [logins.fingerprint(logins.login_in(host))]
+    if ours and not is_same and (has_changed or logins.expiry_ms(ours) > logins.expiry_ms(theirs)):
         note(login, f"{login.file} ", *known)
-        _give_to_boxes(login, {**(boxes or {}), KEY: _ending_sooner(login, ours)})
+        _give_to_boxes(login, {**(boxes or {}), logins.KEY: _ending_sooner(login, ours)})
     elif not ours and has_changed:
         with contextlib.suppress(OSError):
             os.unlink(kept.auth_login)  # the user logged out
-    elif ours and not is_same and expiry_ms(theirs) > expiry_ms(ours):
-        known.append(fingerprint(theirs))
+    elif ours and not is_same and logins.expiry_ms(theirs) > logins.expiry_ms(ours):
+        known.append(logins.fingerprint(theirs))
         note(login, f"{login.file} ", *known)
         current = _give_to_host(login, ours, theirs) or f"{login.file} "  # no stamp: the next launch looks again
     note(login, current, *known)
@@ -110,7 +98,7 @@ def _ending_sooner(login: Login, ours: dict[str, Any]) -> dict[str, Any]:
     a new login is everywhere before the next would ask for one.
     """
     part = int(sha256(login.instance.directory.encode())[:8], 16) / (1 << 32)
-    return {**ours, "expiresAt": int(expiry_ms(ours) - part * SOONER_AT_MOST)}
+    return {**ours, "expiresAt": int(logins.expiry_ms(ours) - part * SOONER_AT_MOST)}
 
 
 def _adopt(login: Login) -> None:
@@ -118,9 +106,9 @@ def _adopt(login: Login) -> None:
     own_login = login.instance.own_login
     if stamp(own_login) == "" or os.path.islink(own_login):
         return
-    own, boxes = _usable(read(own_login)), read(login.instance.auth_login)
-    if expiry_ms(own) > expiry_ms(_usable(boxes)):
-        _give_to_boxes(login, {**(boxes or {}), KEY: own})
+    own, boxes = _usable(logins.read(own_login)), logins.read(login.instance.auth_login)
+    if logins.expiry_ms(own) > logins.expiry_ms(_usable(boxes)):
+        _give_to_boxes(login, {**(boxes or {}), logins.KEY: own})
     temporary = f"{own_login}.{os.getpid()}"
     with contextlib.suppress(OSError):
         if os.path.isdir(own_login):
@@ -131,10 +119,10 @@ def _adopt(login: Login) -> None:
 
 def _usable(credentials: dict[str, Any] | None) -> dict[str, Any]:
     """The login, if it can be used now or after a refresh. Claude blanks the tokens of one that was refused."""
-    login = login_in(credentials)
+    login = logins.login_in(credentials)
     # The box can write this file: a validity that no server gives must not win for long.
-    is_valid = 0 < expiry_ms(login) < time.time() * MILLISECONDS + LONGEST_VALIDITY
-    return login if is_valid and is_whole(login) else {}
+    is_valid = 0 < logins.expiry_ms(login) < time.time() * logins.MILLISECONDS + LONGEST_VALIDITY
+    return login if is_valid and logins.is_whole(login) else {}
 
 
 def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
@@ -143,18 +131,18 @@ def _give_to_boxes(login: Login, credentials: dict[str, Any]) -> None:
     kept = login.instance
     with contextlib.suppress(OSError):
         try:
-            with storage_lock(kept.auth, BOX_LOCK_PATIENCE_SECONDS):
-                replace(kept.auth_login, credentials)
-        except (Busy, OSError):
-            replace(kept.auth_login, credentials)
+            with logins.storage_lock(kept.auth, BOX_LOCK_PATIENCE_SECONDS):
+                logins.replace(kept.auth_login, credentials)
+        except (logins.Busy, OSError):
+            logins.replace(kept.auth_login, credentials)
 
 
 def _give_to_host(login: Login, ours: dict[str, Any], theirs: dict[str, Any]) -> str:
     """Store it only under Claude's lock, and if nobody was quicker. The next change, or the end of the box, tries
     again. Returns the stamp of the file; "" if it was not stored."""
-    with contextlib.suppress(OSError, Busy), storage_lock(login.locks, HOST_LOCK_PATIENCE_SECONDS):
-        credentials = read(login.file)
-        if login_in(credentials) == ours:
-            replace(login.file, {**(credentials or {}), KEY: {**ours, **known_fields(theirs)}})
+    with contextlib.suppress(OSError, logins.Busy), logins.storage_lock(login.locks, HOST_LOCK_PATIENCE_SECONDS):
+        credentials = logins.read(login.file)
+        if logins.login_in(credentials) == ours:
+            logins.replace(login.file, {**(credentials or {}), logins.KEY: {**ours, **logins.known_fields(theirs)}})
             return stamp(login.file)
     return ""

@@ -286,8 +286,8 @@ def _tightens(said: Statement, below: Settings) -> bool:
 
 def decisions(host: Host) -> dict[str, bool]:
     """What the user decided about such files, by `content_id`. If the memory is damaged, nothing was decided."""
-    recalled = memory.recall(host.tree, find_state(host).decisions, FORM, host.person.uid)
-    words = [line.partition(" ") for line in recalled.lines]
+    lines = memory.recall(host.tree, find_state(host).decisions, FORM, host.person.uid)
+    words = [line.partition(" ") for line in lines]
     return {content_id: said == GRANTED for said, _, content_id in words if said in (GRANTED, REFUSED)}
 
 

@@ -12,8 +12,7 @@ from claudebox.paths import OWN
 from claudebox.record import Record
 
 LOGIN_FILE = ".credentials.json"  # as Claude calls it
-INSTANCE_NAME_LENGTH = 16
-PACKAGE_NAME_LENGTH = 32
+INSTANCE_NAME_LENGTH, PACKAGE_NAME_LENGTH = 16, 32
 INSTANCES = "instances"
 PROJECT = "project"
 WRITABLE = "writable-"

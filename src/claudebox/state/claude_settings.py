@@ -52,7 +52,7 @@ def look(trusted: TrustedSource, home: ClaudeHome, uid: int) -> UsersSettings:
     """Look at the user's settings, or remember them."""
     tree, named = trusted.tree, f"{home.users}/settings.json"
     path = trusted.find(named, is_dir=False)
-    recalled = memory.recall(tree, home.instance.settings_note, FORM, uid).lines
+    recalled = memory.recall(tree, home.instance.settings_note, FORM, uid)
     if path is None:
         found = UsersSettings(is_new=recalled[:1] != ("none",), foreign=_foreign(tree, named))
         return found.replace(left_out=_marked(recalled, LEFT_OUT)) if not found.is_new else found

@@ -16,32 +16,25 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any, NoReturn
 
 from claudebox.files import Replacement
 from claudebox.host.tree import Tree, sha256
 from claudebox.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, NoReturn
 
 LARGEST_FILE = 1 << 20
 RESERVED = 8192  # bytes, more than new tokens need
 KEY = "claudeAiOauth"  # beside it are tokens of MCP servers: those stay outside
 MILLISECONDS = 1000
 LATEST = 1e15  # milliseconds: no moment that counts is later
-LONGEST_TOKEN = 16_384
-LONGEST_WORD = 256
-MOST_SCOPES = 64
+LONGEST_TOKEN, LONGEST_WORD, MOST_SCOPES = 16_384, 256, 64
 REFRESH = ".oauth_refresh.lock"  # around a renewal
 OLD_SUFFIX = ".lock"  # of the directory itself, which older versions lock around a renewal
 STORAGE = ".storage-write.lock"  # around a change of the file
-REFRESH_STALE_SECONDS = 10.0
-STORAGE_STALE_SECONDS = 15.0
-HEARTBEAT_SECONDS = 2.0
-PAUSE_SECONDS = 0.02
+REFRESH_STALE_SECONDS, STORAGE_STALE_SECONDS = 10.0, 15.0
+HEARTBEAT_SECONDS, PAUSE_SECONDS = 2.0, 0.02
 
 
 def read(path: str) -> dict[str, Any] | None:

@@ -6,15 +6,13 @@
 
 A person can read it: the first line says what the file is, and in which format. It is written whole and put in its
 place by rename (a Preparation). A reader never mistakes a part for the whole: a file is damaged if its first line or
-its end is missing, if it is larger than what is read, or if somebody else owns it. The caller decides what follows:
-most ask again, and those that cannot ask refuse the start.
+its end is missing, if it is larger than what is read, or if somebody else owns it. Then it counts as missing.
 """
 
 from __future__ import annotations
 
 import os
 import posixpath
-import stat
 
 from claudebox.errors import suppress
 from claudebox.files import Open, lstat
@@ -42,57 +40,19 @@ class Form(Record):
         return f"{self.title} (format {self.number})"
 
 
-class Memory(Record):
-    """What was found in the place of a memory, with its lines if it is whole."""
-
-    ABSENT = "absent"
-    WHOLE = "whole"
-    DAMAGED = "damaged"
-
-    condition: str
-    lines: tuple[str, ...] = ()
-    trouble: str = ""  # what is wrong, if it is damaged
+def recall(tree: Tree, path: str, form: Form, uid: int) -> tuple[str, ...]:
+    """What this user's claudebox has remembered there. A file that is damaged holds nothing."""
+    status = tree.lstat(path) or tree.lstat_anew(path)  # another box may have written it since the first look
+    content = tree.read_plain(path, form.largest + 1) if status is not None and status.st_uid == uid else None
+    return read(content, form) if content is not None and len(content) <= form.largest else ()
 
 
-def recall(tree: Tree, path: str, form: Form, uid: int) -> Memory:
-    """What this user's claudebox has remembered there."""
-    content = read_whole(tree, path, form.largest, uid)
-    return content if isinstance(content, Memory) else read(content, form)
-
-
-def read_whole(tree: Tree, path: str, largest: int, uid: int) -> bytes | Memory:
-    """The content of a file, or a Memory without lines if there is no file or it cannot be read whole."""
-    status = tree.lstat(path)
-    if status is None:
-        if tree.lacks(path):
-            return Memory(Memory.ABSENT)
-        status = tree.lstat_anew(path)  # another box may have written it since the first look
-    if status is None:
-        return _damaged("it cannot be looked at")
-    if not stat.S_ISREG(status.st_mode):
-        return _damaged("it is not a plain file")
-    if status.st_uid != uid:
-        return _damaged(f"it belongs to another user (uid {status.st_uid})")
-    content = tree.read_plain(path, largest + 1)
-    if content is None:
-        return _damaged("it cannot be read")
-    return content if len(content) <= largest else _damaged(f"it is larger than {largest} bytes")
-
-
-def read(content: bytes, form: Form) -> Memory:
-    try:
+def read(content: bytes, form: Form) -> tuple[str, ...]:
+    with suppress(UnicodeDecodeError):
         first, *lines = content.decode().split("\n")
-    except UnicodeDecodeError:
-        return _damaged("it is not text")
-    if first != form.header:
-        return _damaged("it does not begin as claudebox begins it")
-    if lines[-2:] != [END, ""]:
-        return _damaged("its end is missing")
-    return Memory(Memory.WHOLE, tuple(lines[:-2]))
-
-
-def _damaged(trouble: str) -> Memory:
-    return Memory(Memory.DAMAGED, trouble=trouble)
+        if first == form.header and lines[-2:] == [END, ""]:
+            return tuple(lines[:-2])
+    return ()
 
 
 def write(form: Form, lines: Sequence[str]) -> bytes:

@@ -208,7 +208,7 @@ def test_login_that_somebody_stored_while_the_host_was_locked_is_not_overwritten
         return storage_lock(directory, patience)
 
     with monkeypatch.context() as patch:
-        patch.setattr("claudebox.servers.login.storage_lock", locked)
+        patch.setattr("claudebox.state.login.storage_lock", locked)
         copy_newer(login, may_switch=False)
     assert number_in(login.file) == 1
     copy_newer(login, may_switch=False)

@@ -363,7 +363,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     tree, users, home, project, uid = facts.tree, facts.users, facts.claude, facts.project, facts.host.person.uid
     state = _Source(tree, _users_state(facts.trusted, home), home.instance.servers_note, uid)
     answers = (f"project {memory.escape(project)}", f"key {memory.escape(api_key[-KEY_TAIL:])}")
-    are_answered = memory.recall(tree, home.instance.answered, ANSWERED, uid).lines == answers
+    are_answered = memory.recall(tree, home.instance.answered, ANSWERED, uid) == answers
     preparations: list[Preparation] = []
     settings_left_out = users.left_out
     if users.is_new or tree.read_plain(f"{home.state}/settings.json", limit=1) is None:
@@ -409,7 +409,7 @@ class _Source:
         self.note_path = note
         status = tree.lstat(path) if path else None
         self.stamp = f"{status.st_mtime_ns} {status.st_size}" if status is not None else "none"
-        lines = memory.recall(tree, note, COPIED, uid).lines
+        lines = memory.recall(tree, note, COPIED, uid)
         self.changed = lines[:1] != (self.stamp,)
         self.left_out = lines[1:]
 

@@ -24,7 +24,7 @@ from claudebox.record import Record
 from claudebox.settings import Settings, Word
 from claudebox.settings.table import OFF
 from claudebox.state import find_state, memory
-from claudebox.state.memory import Form, Memory
+from claudebox.state.memory import Form
 from claudebox.state.reach import host_certificates, reach_of
 
 TYPE_CHECKING = False
@@ -114,11 +114,11 @@ def record_lines(reference: str, meaning: str, paths: list[str], closure: list[s
     return [meaning, reference, *(f"path {path}" for path in paths), *(f"with {path}" for path in closure)]
 
 
-def read_record(recalled: Memory, reference: str, meaning: str, origin: Origin) -> Package | None:
+def read_record(recalled: tuple[str, ...], reference: str, meaning: str, origin: Origin) -> Package | None:
     """The package that a record describes; None if it is about something else, or not whole."""
-    if recalled.lines[:2] != (meaning, reference):
+    if recalled[:2] != (meaning, reference):
         return None
-    rows = [line.partition(" ") for line in recalled.lines[2:]]
+    rows = [line.partition(" ") for line in recalled[2:]]
     paths = tuple(path for kind, _, path in rows if kind == "path")
     closure = tuple(path for kind, _, path in rows if kind == "with")
     is_sound = len(paths) + len(closure) == len(rows) and all(map(is_store_path, (*paths, *closure)))

@@ -264,7 +264,7 @@ def recall_outcome(host: Host) -> str:
     The daemon's configuration is not enough: the daemon may have been started with other options, or before the file
     was changed, or root may have a file of its own.
     """
-    lines = memory.recall(host.tree, find_state(host).nix_trial, TRIAL, host.person.uid).lines
+    lines = memory.recall(host.tree, find_state(host).nix_trial, TRIAL, host.person.uid)
     known = lines[1] if len(lines) == 2 and lines[0] == _circumstances(host) else ""
     return known if known in (CLOSED, OPEN, UNKNOWN) else ""
 
@@ -372,8 +372,8 @@ def _place_for(tree: Tree, nix: Nix, path: str) -> Preparation:
 
 def recall_closure(host: Host, roots: tuple[str, ...]) -> bytes:
     """What Nix said about these paths and all that they need; empty if it has to be asked again."""
-    recalled = memory.recall(host.tree, find_state(host).closure(roots), CLOSURE, host.person.uid)
-    return "".join(f"{line}\n" for line in recalled.lines).encode()
+    lines = memory.recall(host.tree, find_state(host).closure(roots), CLOSURE, host.person.uid)
+    return "".join(f"{line}\n" for line in lines).encode()
 
 
 def keeping_closure(host: Host, roots: tuple[str, ...], registration: bytes) -> tuple[Preparation, ...]:

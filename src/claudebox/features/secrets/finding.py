@@ -111,7 +111,7 @@ def _recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[bytes, lis
 
     No box sees them. If they are lost, other values are made up, and files are looked at as if for the first time.
     """
-    lines = memory.recall(tree, instance.decoys, FORM, uid).lines if instance is not None else ()
+    lines = memory.recall(tree, instance.decoys, FORM, uid) if instance is not None else ()
     files = [memory.unescape(line.removeprefix(FOUND)) or "" for line in lines if line.startswith(FOUND)]
     try:
         key = bytes.fromhex(next((line.removeprefix(KEY) for line in lines if line.startswith(KEY)), ""))

@@ -37,13 +37,9 @@ STRANGE = "strange"  # the kind of what is not git's own
 FORGED = "forged"  # the kind of an index that git did not make
 INDEXES = ("index", "sharedindex.")
 ONLY_READ = ("config", "description", "info/exclude", "info/attributes")
-HOOKS = "hooks"
 # Git gives the files in the other directories of these fresh names, and renames them: it writes through none of them.
 # There may be thousands.
 OBJECTS = ("objects", "lfs/objects", "annex/objects")
-WRITTEN_IN_OBJECTS = ("info", "pack")
-HEAD = "HEAD"
-ALTERNATES = "objects/info/alternates"
 OPERATIONS = ("rebase-merge", "rebase-apply", "sequencer")  # what git notes of a rebase, or many picks, in progress
 RERERE = "rr-cache"  # conflicts that git resolves by itself if it is there: it is the user's own, or nobody's
 LINKED = ("commondir", "gitdir", "locked")  # in the directory of a linked worktree
@@ -117,7 +113,7 @@ class _Search:
             return
         for entry in entries:
             name = f"{part}/{entry.name}" if part else entry.name
-            if name == HOOKS or (part in OBJECTS and entry.name not in WRITTEN_IN_OBJECTS and not entry.is_symlink()):
+            if name == "hooks" or (part in OBJECTS and entry.name not in ("info", "pack") and not entry.is_symlink()):
                 continue
             path = f"{directory}/{entry.name}"
             if entry.is_symlink():
@@ -152,7 +148,7 @@ class _Search:
         directory, name = posixpath.split(path)
         if name in (own := GITS_OWN[part]) or (own and (name.startswith(OWN_BEGINNINGS) or name.endswith(OWN_ENDS))):
             return True
-        if path.endswith(f"/{ALTERNATES}"):
+        if path.endswith("/objects/info/alternates"):
             return self._stays(path)
         above = posixpath.dirname(directory)
         if posixpath.basename(above) != "worktrees" or name not in LINKED:
@@ -173,7 +169,7 @@ class _Search:
         is_same = real is not None and real.endswith(f"/{name}") and self._is_inside(real)
         if real is not None and is_same and self.tree.is_plain_directory(real):
             self.enter(real, name)
-        elif name not in ONLY_READ and not (name == HEAD and _names_branch(self.tree.link_target(path))):
+        elif name not in ONLY_READ and not (name == "HEAD" and _names_branch(self.tree.link_target(path))):
             self.found.append(Entry(path, LINK))
 
     def _is_inside(self, path: str) -> bool:

@@ -30,8 +30,7 @@ WHY = b"not in the list of names that this box may reach"
 EDNS_SIZE = 1232
 REVERSE = ".in-addr.arpa"
 AT_ONCE = 64  # queries, before it is another's turn
-LARGEST_QUERY = 4096
-ANCILLARY = 256
+LARGEST_QUERY, ANCILLARY = 4096, 256
 LENGTH = 2  # bytes before each message of a stream
 
 # Addresses that stand for names: 198.18.0.0/15, without the box's own and its name server's.

@@ -12,10 +12,8 @@ import struct
 ALERT, HANDSHAKE = 0x15, 0x16
 CLIENT_HELLO = 1
 VERSION = 3  # the first of two bytes, for all versions since SSL 3.0
-RECORD_HEADER = 5
-MESSAGE_HEADER = 4
-LARGEST_RECORD = (1 << 14) + 256
-LARGEST_HELLO = 1 << 16
+RECORD_HEADER, MESSAGE_HEADER = 5, 4
+LARGEST_RECORD, LARGEST_HELLO = (1 << 14) + 256, 1 << 16
 RANDOM = 34  # bytes at the beginning: the version, and a random number
 SERVER_NAME = 0  # an extension, and in it the kind of a name
 LONGEST_NAME = 255
@@ -30,8 +28,7 @@ SSH = b"SSH-"
 LONGEST_VERSION = 256  # bytes of the first line of SSH
 # Of SSH: a message that asks to end, because an administrator wants it.
 DISCONNECT, BY_APPLICATION = 1, 11
-BLOCK = 8
-LEAST_PADDING = 4
+BLOCK, LEAST_PADDING = 8, 4
 
 
 class BadHello(Exception):

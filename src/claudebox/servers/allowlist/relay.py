@@ -31,10 +31,8 @@ from claudebox.servers.carrier import Carrier, Connection, Flow
 # Where a connection leads: to a name, an address, a port of this host, or to the box's name server.
 NAME, ADDRESS, LOCALHOST, LOOKUP = range(4)
 
-FIRST_BYTES = 1 << 14
-MOST_FIRST_BYTES = 1 << 16
-HELLO_SECONDS = 10.0
-LOOKUP_SECONDS = 10.0
+FIRST_BYTES, MOST_FIRST_BYTES = 1 << 14, 1 << 16
+HELLO_SECONDS = LOOKUP_SECONDS = 10.0
 # A client that says nothing is refused without words; on a busy machine it takes seconds to begin.
 SILENCE_SECONDS = 5.0
 LEAVE_SECONDS = 5.0  # to read what the client still says: else the refusal would be lost in a reset

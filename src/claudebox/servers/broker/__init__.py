@@ -40,7 +40,6 @@ IDLE_SECONDS = 600.0  # for which a connection of the box may be silent
 LINGER_SECONDS = 2.0
 LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
 LARGE_BODY = 1024 * 1024
-UNAUTHORIZED = 401
 FREE = "/v1/messages/count_tokens"  # it answers with a number, and costs nothing
 HERE = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
@@ -232,7 +231,7 @@ class Exchange:
                 credential = session.credential.headers()
                 headers = policy.sent_headers(head.headers, session.upstream.host, credential)
                 with session.upstream.ask(head.method, head.target, headers, body, self.client) as (answer, pieces):
-                    if answer.status != UNAUTHORIZED:
+                    if answer.status != 401:
                         status, usage = answer.status, Usage(is_stream=_kind(answer).startswith("text/event-stream"))
                         self._relay(answer, pieces, usage)
                         break

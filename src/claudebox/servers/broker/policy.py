@@ -40,12 +40,8 @@ BETA = "anthropic-beta"  # the features that a request asks for
 OAUTH_BETA = "oauth-2025-04-20"
 
 # The API's names for errors: with one of them, Claude shows the message.
-INVALID = "invalid_request_error"
-FORBIDDEN = "permission_error"
-NOT_FOUND = "not_found_error"
-TOO_LARGE = "request_too_large"
-TOO_MANY = "rate_limit_error"
-FAILED = "api_error"
+INVALID, FORBIDDEN, NOT_FOUND = "invalid_request_error", "permission_error", "not_found_error"
+TOO_LARGE, TOO_MANY, FAILED = "request_too_large", "rate_limit_error", "api_error"
 
 # A character as JSON or an address writes it. JSON in JSON has more backslashes, an address in an address more `25`.
 # How many is bounded: a long row of them must not cost more than its length.
@@ -76,10 +72,9 @@ def check_request(method: str, target: str, headers: Headers, dummy: str) -> boo
 
 def shows(headers: Headers, dummy: str) -> bool:
     """Whether the request has a credential, and each is the dummy."""
+    bearers = (value for name, value in headers if name == "authorization")
     given = [value for name, value in headers if name == "x-api-key"]
-    for name, value in headers:
-        if name == "authorization":
-            given.append(value[len(BEARER) :] if value.lower().startswith(BEARER) else "")
+    given += [value[len(BEARER) :] if value.lower().startswith(BEARER) else "" for value in bearers]
     # All of them are compared, whatever the first says, so that the time it takes tells nothing.
     right = [compare_digest(value.encode(), dummy.encode()) for value in given]
     return bool(right) and all(right)

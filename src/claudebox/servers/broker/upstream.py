@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 
 from claudebox.errors import Problem
 from claudebox.model import Address
+from claudebox.servers.allowlist import with_port
 from claudebox.servers.broker import messages
 from claudebox.servers.broker.policy import Unavailable
 
@@ -123,8 +124,8 @@ class Upstream:
     def host(self) -> str:
         """What the `Host` header says."""
         address = self.address
-        name = f"[{address.host}]" if ":" in address.host else address.host
-        return name if address.port == (443 if address.is_tls else 80) else f"{name}:{address.port}"
+        usual = 443 if address.is_tls else 80
+        return with_port(address.host, address.port).removesuffix(f":{usual}")
 
     @contextmanager
     def ask(
@@ -204,7 +205,7 @@ class Upstream:
 
 
 def _ask_for_tunnel(transport: socket.socket, authorization: str, address: Address) -> None:
-    place = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
+    place = with_port(address.host, address.port)
     headers = (("proxy-authorization", authorization),) if authorization else ()
     transport.sendall(messages.head_bytes(f"CONNECT {place} HTTP/1.1", (("host", place), *headers)))
     # The answer is read byte by byte: what follows it belongs to TLS.

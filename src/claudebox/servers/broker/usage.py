@@ -137,12 +137,13 @@ class Meter:
             if limits.streams and self.streams >= limits.streams:
                 under_way = counted(limits.streams, "request is", "requests are")
                 raise Refusal(429, TOO_MANY, f"{under_way} under way", may_retry=True)
-            if limits.requests and self.requests >= limits.requests:
-                raise _used_up(counted(limits.requests, "request"))
-            if limits.tokens and self.tokens >= limits.tokens:
-                raise _used_up(counted(limits.tokens, "token"))
-            if limits.minutes and time.monotonic() - self.started >= limits.minutes * 60:
-                raise _used_up(counted(limits.minutes, "minute"))
+            for limit, used, thing in (
+                (limits.requests, self.requests, "request"),
+                (limits.tokens, self.tokens, "token"),
+                (limits.minutes, (time.monotonic() - self.started) / 60, "minute"),
+            ):
+                if limit and used >= limit:
+                    raise Refusal(403, TOO_MANY, f"this box has used up its {counted(limit, thing)} (auth_limits)")
             self.requests += 1
             self.streams += 1
 
@@ -160,7 +161,3 @@ class Meter:
     def note(self, **fields: str | int) -> None:
         with self.lock:
             note_in_journal(self.journal, **fields)
-
-
-def _used_up(what: str) -> Refusal:
-    return Refusal(403, TOO_MANY, f"this box has used up its {what} (auth_limits)")
