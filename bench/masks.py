@@ -61,7 +61,7 @@ def sed(path: Path, content: str) -> None:
 def vim(path: Path, content: str) -> None:
     substitute = f"1s/.*/{content.splitlines()[0]}/"
     commands = ("-c", "set backupcopy=no", "-c", substitute, "-c", "wq")
-    words = ["vim", "-N", "-es", "-u", "NONE", "-i", "NONE", *commands, path]
+    words = ["vim", "-N", "-es", "-u", "NONE", "-i", "NONE", *commands, str(path)]
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
 
 

@@ -97,8 +97,8 @@ def main() -> None:
             bench.compare(
                 title,
                 {
-                    "direct": lambda inner=inner: bench.box(*off, "--run", "sh", "-c", inner),
-                    "review": lambda inner=inner: bench.box("--review", "--run", "sh", "-c", inner),
+                    "direct": partial(bench.box, *off, "--run", "sh", "-c", inner),
+                    "review": partial(bench.box, "--review", "--run", "sh", "-c", inner),
                 },
                 max(1, said.rounds // 3),
             )
@@ -127,7 +127,7 @@ def measure_landing(bench: Bench, files: int, rounds: int) -> None:
                 (CLAUDEBOX, "--review", "land", "--land", "all"),
             )
             for times, command in zip(ways.values(), commands, strict=True):
-                times.append(processor_time(lambda command=command: bench.run(*command)))
+                times.append(processor_time(partial(bench.run, *command)))
             bench.run("git", "checkout", "-q", ".")
             bench.run("git", "clean", "-qfd")
         head = [f"| {files} {title} files | processor time, s | ratio |", "|---|---:|---:|"]

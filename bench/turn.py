@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What a whole turn of Claude Code costs in a box, as ratios against the same turn without one, in one run.
 
-usage: bench/turn.py --claude PATH [--rounds N]
+usage: bench/turn.py --claude PATH [--rounds N] [--short]
 
-Claude is told one thing (`-p`), runs three commands, and ends. The API is a stand-in over TLS on this machine, which
+Claude is told one thing (`-p`), runs three commands (with `--short` none), and ends. The API is a stand-in over TLS on this machine, which
 answers at once: with a real one, most of the time would be the model's, and the ratios nearer to one. All are started
 in turn, at a terminal, so that a busy moment of the machine hits all of them alike. As an ordinary user, because Claude
 does not work unattended for root. Prints a Markdown table.
@@ -15,12 +15,11 @@ import argparse
 import os
 import pty
 import shutil
-import ssl
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,10 +29,11 @@ from rounds import Times, in_rounds, rows
 CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT / "tests"))
 
-from claude.api import StandIn  # noqa: E402
+from broker.standin import make_certificates  # noqa: E402
+from claude.api import FAREWELL, StandIn  # noqa: E402
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 WARM_UP = 1
 UNATTENDED = ("--dangerously-skip-permissions", "-p", "do it")
@@ -50,11 +50,15 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--claude", required=True, help="the claude command")
     options.add_argument("--rounds", type=int, default=10)
+    options.add_argument("--short", action="store_true", help="Claude answers at once, and runs no command")
     chosen = options.parse_args()
+    commands = () if chosen.short else COMMANDS
     if os.geteuid() == 0:
         options.error("as an ordinary user, please: claude does not work unattended for root")
     # Not in /var/tmp: firejail hides that.
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.home()) as home, stand_in(Path(home)) as api:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=Path.home()) as home, ExitStack() as ends:
+        certificates = make_certificates(Path(home))
+        api = ends.enter_context(StandIn(*commands, certificate=certificates.server))
         environ = {
             **{name: os.environ[name] for name in ("PATH", "LANG", "USER") if name in os.environ},
             "CLAUDEBOX_CLAUDE": chosen.claude,
@@ -62,26 +66,12 @@ def main() -> None:
             "TERM": "xterm-256color",
             "ANTHROPIC_API_KEY": "sk-ant-api03-stand-in-0123456789",
             "ANTHROPIC_BASE_URL": f"https://localhost:{api.port}",
-            "NODE_EXTRA_CA_CERTS": f"{home}/certificate.pem",
+            "NODE_EXTRA_CA_CERTS": str(certificates.authority),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         }
         prepare_home(Path(home))
         ways = contenders(chosen.claude, home, api.port)
-        print(table(measure(ways, Path(home), environ, chosen.rounds)))
-
-
-@contextmanager
-def stand_in(home: Path) -> Iterator[StandIn]:
-    names = ("-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost")
-    kind = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
-    files = ("-keyout", str(home / "key.pem"), "-out", str(home / "certificate.pem"))
-    subprocess.run(["openssl", "req", *kind, *names, *files], check=True, capture_output=True)
-    api = StandIn(*COMMANDS)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(home / "certificate.pem", home / "key.pem")
-    api.server.socket = context.wrap_socket(api.server.socket, server_side=True, do_handshake_on_connect=False)
-    with api:
-        yield api
+        print(table(measure(ways, Path(home), environ, chosen)))
 
 
 def prepare_home(home: Path) -> None:
@@ -113,18 +103,19 @@ def contenders(claude: str, home: str, port: int) -> dict[str, list[str]]:
     return ways
 
 
-def measure(ways: dict[str, list[str]], home: Path, environ: dict[str, str], rounds: int) -> Times:
+def measure(ways: dict[str, list[str]], home: Path, environ: dict[str, str], chosen: argparse.Namespace) -> Times:
     def take_turn(name: str) -> float:
         project = new_project(home / "project")
         start = time.perf_counter()
         said = at_terminal(ways[name], project, environ)
         taken = time.perf_counter() - start
         # As if no command could run in there: such a turn seems to be fast.
-        if "a line" not in (project / "notes.md").read_text() and KEPT not in said:
+        was_whole = "a line" in (project / "notes.md").read_text() or KEPT in said
+        if not (FAREWELL in said if chosen.short else was_whole):
             sys.exit(f"error: {name}: the turn was not whole:\n{said}")
         return taken
 
-    return in_rounds({name: partial(take_turn, name) for name in ways}, rounds, WARM_UP)
+    return in_rounds({name: partial(take_turn, name) for name in ways}, chosen.rounds, WARM_UP)
 
 
 def new_project(project: Path) -> Path:
