@@ -3,10 +3,11 @@
 
 usage: bench/turn.py --claude PATH [--rounds N] [--short]
 
-Claude is told one thing (`-p`), runs three commands (with `--short` none), and ends. The API is a stand-in over TLS on this machine, which
-answers at once: with a real one, most of the time would be the model's, and the ratios nearer to one. All are started
-in turn, at a terminal, so that a busy moment of the machine hits all of them alike. As an ordinary user, because Claude
-does not work unattended for root. Prints a Markdown table.
+Claude is told one thing (`-p`), runs three commands (with `--short` none), and ends. The API is a stand-in over TLS on
+this machine, which answers at once: with a real one, most of the time would be the model's, and the ratios nearer to
+one. All are started in turn, at a terminal, so that a busy moment of the machine hits all of them alike. As an ordinary
+user, because Claude does not work unattended for root, and with a claude that is not below /var, which firejail hides.
+Prints a Markdown table.
 """
 
 from __future__ import annotations
