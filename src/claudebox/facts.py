@@ -44,8 +44,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeVar
 
-    from claudebox.overlay.machine import Ground
-
     T = TypeVar("T")
 
 TYPED = Origin.of_option("claude")  # a word for claude on the command line
@@ -149,14 +147,9 @@ class Facts(Record):
 
         if not self.settings[REVIEW].origin.is_default:
             return ""
-        return find_doubt(self.tree, self.ground) if self.state is not None else "the state cannot be used"
-
-    @property
-    def ground(self) -> Ground:
-        """Where layers would be."""
-        from claudebox.overlay.machine import Ground
-
-        return Ground(self.host.person.uid, self.claude.all_projects, self.project)
+        if self.state is None:
+            return "the state cannot be used"
+        return find_doubt(self.tree, self.host.person.uid, self.claude.all_projects)
 
     @property
     def words(self) -> tuple[Word, ...]:

@@ -336,7 +336,6 @@ class Review(Record):
     land: str  # what lands when the box has ended: ask, all or safe
     place: str  # the directory of the project's layers
     project: str
-    trial: tuple[str, bytes]  # a file, and what it says from now on if the kernel refuses the layer
     covered: tuple[Covered, ...]  # the project, or directories in it; and its repository, if that is elsewhere
     git: str = ""  # that repository's directory
     direct: tuple[Covered, ...] = ()  # places in those directories that the box changes on the host itself

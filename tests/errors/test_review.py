@@ -1,7 +1,6 @@
 """What is said of layers that cannot be made, taken, landed or discarded."""
 
 import os
-from collections.abc import Callable
 
 from claudebox import files
 from claudebox.commands import review as reviewing
@@ -97,28 +96,17 @@ def dry_run(scene: Scene) -> None:
 
 
 def review_of(path: str, origin: Origin) -> Review:
-    return Review(origin, "ask", "/nonexistent", "/home/alice/shop", ("/nonexistent/x", b""), (Covered(path, (0, 0)),))
+    return Review(origin, "ask", "/nonexistent", "/home/alice/shop", (Covered(path, (0, 0)),))
 
 
 WHOLE = review_of("/home/alice/shop", Origin.of_option("--review"))
 GUARDED = review_of("/home/alice/shop/.github", Origin.of_option("--review"))
 CARRIED = Carried(entries=frozenset({b"x"}))
-UNASKED = review_of("/home/alice/shop/.github", BY_DEFAULT)
 
 
 def no_mount(review: Review) -> None:
     words = (b"claudebox:0", b"/nonexistent", b"overlay", 0, b"")
     raise mounting._refused(review.covered[0].path, review, words)
-
-
-def no_attributes() -> None:
-    mounting._require_attributes(NOWHERE, WHOLE)
-
-
-def for_good(scene: Scene, how: Callable[[], None]) -> None:
-    """As if this error (there is no such file) said that the machine never can."""
-    scene.monkeypatch.setattr(mounting, "FOR_GOOD", (2,))
-    how()
 
 
 def refused_by_apparmor(scene: Scene) -> None:
@@ -130,13 +118,10 @@ PROBLEMS: Problems = {
     "review-as-a-command": dry_run,
     "review-changed-meanwhile": changed_meanwhile,
     "review-in-use": lambda scene: tend(with_layers(scene, NOWHERE), "discard", "3"),
-    "review-no-attributes": lambda scene: for_good(scene, lambda: mounting._require_attributes(NOWHERE, WHOLE)),
-    "review-no-attributes-now": lambda _: no_attributes(),
+    "review-no-attributes": lambda _: mounting._require_attributes(NOWHERE.upper, WHOLE),
     "review-no-layer": lambda _: store.make_layer("/dev/null/layers", "/home/alice/shop", ""),
-    "review-no-mount": lambda scene: for_good(scene, lambda: no_mount(WHOLE)),
-    "review-no-mount-now": lambda _: no_mount(UNASKED),
-    "review-no-mount-of-a-part": lambda scene: for_good(scene, lambda: no_mount(GUARDED)),
-    "review-no-mount-unasked": lambda scene: for_good(scene, lambda: no_mount(UNASKED)),
+    "review-no-mount": lambda _: no_mount(WHOLE),
+    "review-no-mount-of-a-part": lambda _: no_mount(GUARDED),
     "review-no-project": lambda _: mounting._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"),
     "review-no-place": lambda _: mounting._make_directory("/proc/worktrees"),
     "review-no-note": lambda _: review._note("/proc/x/instances/y/reports", Carried(entries=frozenset({b"x"}))),

@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from claudebox.features import Companion, Deed, Section, Settings
 
 DOT_GIT = ".git"
-WITHOUT = "without it, changes reach this host at once: --review off"
 OF_ANOTHER_GROUP = "belongs to another group than yours: a layer can change nothing that does (chgrp mends it)"
-WALLS = "without layers, what this host runs is read-only: --review off"
 NOT_PASTED = """\
 Only claudebox itself can keep changes until you land them. A launch does so for all of these; in this command their
 guarded parts are read-only, and the rest is written at once: {}
@@ -57,8 +55,6 @@ class ReviewFeature(Feature):
             for mount in draft.mounts
         ):
             return Contribution()
-        from claudebox.overlay.machine import refusal
-
         said = facts.settings[REVIEW]
         if said.origin.is_default and facts.doubts_layers:
             return Contribution()
@@ -73,7 +69,6 @@ class ReviewFeature(Feature):
             land=facts.settings[LAND].text,
             place=state.layers,
             project=facts.project,
-            trial=(facts.claude.all_projects.layer_trial, refusal(facts.tree, facts.ground)),
             covered=tuple(Covered(root, identity(facts.tree, root)) for root in roots),
             git=outside,
             direct=() if facts.is_reviewed else find_direct(facts.tree, roots, draft.mounts),
@@ -140,11 +135,11 @@ class ReviewFeature(Feature):
 
 def _require_ground(facts: Facts) -> Instance:
     """Where layers are kept. Raises a Problem if there cannot be any."""
-    from claudebox.overlay.machine import find_obstacle
+    from claudebox.overlay.machine import WALLS, WITHOUT, find_obstacle
 
     said, state = facts.settings[REVIEW].origin.shown, facts.claude.all_projects
     without = WITHOUT if facts.is_reviewed else WALLS
-    obstacle = find_obstacle(facts.tree, facts.ground)
+    obstacle = find_obstacle(facts.tree, facts.host.person.uid, state)
     if obstacle is not None:
         raise Problem(f"{said}: {obstacle.message}", f"{obstacle.hint}\n      {without}")
     if facts.state is None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
-from claudebox.record import Record
 from claudebox.state import SHOWN, State
-from claudebox.state.memory import Form, recall, write
 
 MOUNTS = "/proc/self/mountinfo"
 RELEASE = "/proc/sys/kernel/osrelease"
@@ -17,50 +16,34 @@ TMPFS = "tmpfs"
 PROVEN = ("ext2", "ext3", "ext4", "xfs", "btrfs", TMPFS, "f2fs", "bcachefs")
 SINCE = (5, 11)  # an ordinary user may mount an overlay
 TMPFS_SINCE = (6, 6)  # its files have attributes of users
-REFUSED = Form(
-    "The kernel refused a layer here, so boxes have guarded directories read-only. Remove this file to try again."
-)
+WITHOUT = "without it, changes reach this host at once: --review off"
+WALLS = "without layers, what this host runs is read-only: --review off"
 
 
-class Obstacle(Record):
-    """Why there can be no layer."""
-
-    message: str
-    hint: str
-
-
-class Ground(Record):
-    """Where layers would be, and over what they would lie."""
-
-    uid: int
-    state: State
-    project: str
-
-
-def find_obstacle(tree: Tree, ground: Ground) -> Obstacle | None:
+def find_obstacle(tree: Tree, uid: int, state: State) -> Problem | None:
     """What makes a layer impossible for certain."""
-    if keeps_namespaces_from_us(tree, ground.uid):
-        return Obstacle(
+    if keeps_namespaces_from_us(tree, uid):
+        return Problem(
             "a layer needs a namespace that claudebox makes, and AppArmor forbids it here",
             "to allow it: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
         )
-    if _kind_of_state(tree, ground) == OVERLAY:
-        return Obstacle(
-            f"{ground.state.directory} is on an overlay itself, as in a container: no layer can be there",
-            f"give the container a volume for {ground.state.directory}",
+    if _kind_of_state(tree, state) == OVERLAY:
+        return Problem(
+            f"{state.directory} is on an overlay itself, as in a container: no layer can be there",
+            f"give the container a volume for {state.directory}",
         )
     return None
 
 
-def find_doubt(tree: Tree, ground: Ground) -> str:
+def find_doubt(tree: Tree, uid: int, state: State) -> str:
     """Why a box that nobody asked to have a layer does better without; "" if nothing speaks against it.
 
     Such a box has to start, so it tries only what is known to work.
     """
-    obstacle = find_obstacle(tree, ground)
+    obstacle = find_obstacle(tree, uid, state)
     if obstacle is not None:
         return obstacle.message
-    release, kind = (tree.text(RELEASE) or "").strip(), _kind_of_state(tree, ground)
+    release, kind = (tree.text(RELEASE) or "").strip(), _kind_of_state(tree, state)
     version = _version(release)
     if version and version < SINCE:
         return f"Linux {release} has no layers for ordinary users"
@@ -68,20 +51,7 @@ def find_doubt(tree: Tree, ground: Ground) -> str:
         return f"{SHOWN.directory} is on {kind}, which may not hold a layer"
     if kind == TMPFS and version and version < TMPFS_SINCE:
         return f"{SHOWN.directory} is on tmpfs, which can hold a layer since Linux 6.6"
-    if recall(tree, ground.state.layer_trial, REFUSED, ground.uid) == trial_lines(tree, ground):
-        return f"the kernel has refused a layer here before (see {SHOWN.layer_trial})"
     return ""
-
-
-def trial_lines(tree: Tree, ground: Ground) -> tuple[str, ...]:
-    """What the kernel's answer depends on. With another kernel or another file system, it is worth another try."""
-    devices = (tree.lstat(path) for path in (ground.state.home, ground.project))
-    return ((tree.text(RELEASE) or "").strip(), *(str(status.st_dev) if status else "-" for status in devices))
-
-
-def refusal(tree: Tree, ground: Ground) -> bytes:
-    """What is written when the kernel has refused a layer."""
-    return write(REFUSED, trial_lines(tree, ground))
 
 
 def _version(release: str) -> tuple[int, ...]:
@@ -89,8 +59,13 @@ def _version(release: str) -> tuple[int, ...]:
     return tuple(map(int, numbers)) if len(numbers) == 2 and all(map(str.isdecimal, numbers)) else ()
 
 
-def _kind_of_state(tree: Tree, ground: Ground) -> str:
-    return kind_at(read_mounts(tree), tree.resolve(ground.state.directory) or ground.state.home)
+def _kind_of_state(tree: Tree, state: State) -> str:
+    """The kind of the file system that holds the state. Of several mounts at one place, the last one is on top."""
+    path = tree.resolve(state.directory) or state.home
+    holding = [
+        (len(place), number, kind) for number, (place, kind) in enumerate(read_mounts(tree)) if is_inside(path, place)
+    ]
+    return max(holding)[2] if holding else ""
 
 
 def read_mounts(tree: Tree) -> list[tuple[str, str]]:
@@ -107,9 +82,3 @@ def _plain(path: str) -> str:
     for character in " \t\n\\":
         path = path.replace(f"\\{ord(character):03o}", character)
     return path
-
-
-def kind_at(mounted: list[tuple[str, str]], path: str) -> str:
-    """The kind of the file system that holds a path. Of several mounts at one place, the last one is on top."""
-    holding = [(len(place), number, kind) for number, (place, kind) in enumerate(mounted) if is_inside(path, place)]
-    return max(holding)[2] if holding else ""

@@ -16,6 +16,7 @@ from claudebox.output.terminal import say
 from claudebox.overlay import changes, store
 from claudebox.overlay.changes import Baseline, kind_seen
 from claudebox.overlay.kept import can_change_claudebox, is_alone
+from claudebox.overlay.machine import WALLS, WITHOUT
 from claudebox.overlay.store import Layer
 from claudebox.process.companion import Companion
 from claudebox.process.isolation import layer_label
@@ -25,21 +26,15 @@ if TYPE_CHECKING:
     from claudebox.model import Deed
 
 TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
-# EPERM, EACCES, ENODEV, EINVAL, ENOSYS, EOPNOTSUPP: these a machine says whenever it is asked. A full disk, or a layer
-# that is in use since a box has handed on a descriptor of it, a box can bring about: remembered, that would take the
-# layers from all later boxes.
-FOR_GOOD = (1, 13, 19, 22, 38, 95)
 BIND_ALL = 0x1000 | 0x4000  # MS_BIND and MS_REC
-WITHOUT = "without it, changes reach this host at once: --review off"
-WALLS = "without layers, what this host runs is read-only: --review off"
-AGAIN = "start it again: from now on, what this host runs is read-only"
+NEEDS = "a layer needs Linux 5.11, and room on ext4, btrfs, xfs or tmpfs (df -h ~)"
 
 
 def hold_layer(launch: Launch) -> Companion:
     """Take the layer that was kept, or a new one, and hold it as long as the box lives: no two boxes share one."""
     review = launch.get(Review)
     layer, held = _take_layer(review)
-    _require_attributes(layer, review)
+    _require_attributes(layer.upper, review)
     made = [one.path for one in review.direct if one.identity == UNSEEN and _make_directory(one.path)]
     launch.mounts = usable_mounts(launch.mounts, review, layer)
     usable = {mount.source for mount in launch.mounts}
@@ -90,33 +85,13 @@ def _take_layer(review: Review) -> tuple[Layer, int]:
     return layer, held
 
 
-def _require_attributes(layer: Layer, review: Review) -> None:
+def _require_attributes(upper: str, review: Review) -> None:
     try:
-        os.setxattr(layer.upper, TRIAL, b"1")
-        os.removexattr(layer.upper, TRIAL)
+        os.setxattr(upper, TRIAL, b"1")
+        os.removexattr(upper, TRIAL)
     except OSError as error:
-        if error.errno not in FOR_GOOD:
-            raise Problem(f"{layer.directory}: {error.strerror}", "see whether the disk is full: df -h ~") from None
-        _remember_refusal(review)
-        raise Problem(
-            f"the file system of {layer.directory} keeps no attributes, which a layer needs: {error.strerror}",
-            _way_out(review),
-        ) from None
-
-
-def _way_out(review: Review) -> str:
-    if review.is_whole:
-        return WITHOUT
-    return AGAIN if review.origin.is_default else WALLS
-
-
-def _remember_refusal(review: Review) -> None:
-    """Have the next box start without layers, if nobody asked for them. Who did is refused again."""
-    try:
-        if review.origin.is_default:
-            files.write_whole(*review.trial)
-    except OSError:
-        pass  # then it is refused again, and says what to type
+        what = f"{upper} keeps no attributes, which a layer needs: {error.strerror}"
+        raise Problem(what, f"{NEEDS}\n      {WITHOUT if review.is_whole else WALLS}") from None
 
 
 def usable_mounts(mounts: tuple[Mount, ...], review: Review, layer: Layer) -> tuple[Mount, ...]:
@@ -212,13 +187,8 @@ def _refused(path: str, review: Review, words: tuple[bytes | int, ...]) -> Probl
     library = ctypes.CDLL(None, use_errno=True)
     number = ctypes.get_errno() if library.mount(*words) != 0 else 0
     why = os.strerror(number) if number else "it changed its mind"
-    if number not in FOR_GOOD:
-        return Problem(f"no layer can lie over {path} now: {why}", "see whether the disk is full: df -h ~")
-    _remember_refusal(review)
-    return Problem(
-        f"the kernel lets no layer lie over {path}: {why}",
-        f"a layer needs Linux 5.11, and its state on ext4, btrfs, xfs or tmpfs\n      {_way_out(review)}",
-    )
+    what = f"the kernel lets no layer lie over {path}: {why}"
+    return Problem(what, f"{NEEDS}\n      {WITHOUT if review.is_whole else WALLS}")
 
 
 def _changed(path: str) -> Problem:

@@ -50,7 +50,6 @@ class State(Record):
     decisions = Below("decisions")  # what the user said about files of projects
     packages = Below("packages")  # what Nix said about packages
     nix_trial = Below("nix-trial")  # what came of trying the Nix daemon
-    layer_trial = Below("layer-trial")  # that the kernel has refused a layer
     auth_lock = Below("auth.lock")  # a lock of those who keep logins in step
     broker_lock = Below("broker.lock")  # a lock of brokers among each other
     introduced = Below("introduced")  # which files commits have brought that were made in boxes

@@ -1,6 +1,5 @@
 """Which directories become layers, and which stay read-only: decided on made-up machines."""
 
-import errno
 import os
 from pathlib import Path
 
@@ -10,20 +9,17 @@ from claudebox.errors import Problem
 from claudebox.features.guard import Report
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.review import OF_ANOTHER_GROUP, ReviewFeature
-from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
+from claudebox.model import LAYER, MOST_LAYERED, RO, RW, Launch, Plan, Step
 from claudebox.mounts import PIN
-from claudebox.overlay import mounting, store
+from claudebox.overlay import store
 from claudebox.overlay.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
-from claudebox.overlay.machine import Ground, find_doubt, refusal
 from claudebox.overlay.review import BEHIND, kept_text, question
 from claudebox.overlay.screen import landed_text
 from claudebox.paths import within
-from claudebox.state import State
 from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from saying import parse
 from shown import audit, shell_command
-from unit.overlay.world import make_world
 
 pytestmark = pytest.mark.req("LAND-01")
 
@@ -86,19 +82,6 @@ def test_who_asks_for_layers_gets_them_or_no_box(machine: Machine, name: str) ->
 
 def test_who_asks_is_not_stopped_by_a_doubt(machine: Machine) -> None:
     assert guards(machine.plant(f"{OLD}\n{SOME}").plan("--review", "guarded", *WITHOUT_CLAUDE)) == LAYERS
-
-
-def test_refusal_of_the_kernel_is_remembered_as_long_as_it_is_the_same(machine: Machine) -> None:
-    machine.plant(f"/proc/sys/kernel/osrelease: 6.12.1\n{SOME}")
-    state, tree = State("/home/alice"), machine.host().tree
-    ground = Ground(1000, state, P)
-    file = machine.root / state.layer_trial.lstrip("/")
-    file.parent.mkdir(mode=0o700)
-    file.write_bytes(refusal(tree, ground))
-    assert "has refused a layer here before" in find_doubt(machine.host().tree, ground)
-    assert guards(machine.plan(*WITHOUT_CLAUDE)) == WALLS
-    file.write_bytes(refusal(tree, ground).replace(b"6.12.1", b"6.12.0"))
-    assert guards(machine.plan(*WITHOUT_CLAUDE)) == LAYERS
 
 
 def test_repository_in_a_directory_keeps_it_from_being_a_layer(machine: Machine) -> None:
@@ -191,42 +174,6 @@ def test_command_to_paste_has_walls_and_says_so(machine: Machine, monkeypatch: p
     assert "the rest is written at once: .claude .github .vscode\n" in shown[0]
     walls = machine.plan("--review", "off", *WITHOUT_CLAUDE)
     assert shown[0].endswith(shell_command(walls))
-
-
-# A refusal that a box can bring about is not remembered: all later boxes would have no layers.
-
-
-@pytest.mark.parametrize(
-    ("number", "is_remembered"),
-    [
-        (errno.EOPNOTSUPP, True),
-        (errno.EPERM, True),
-        (errno.ENOSPC, False),
-        (errno.EDQUOT, False),
-        (errno.EBUSY, False),
-        (errno.ENOMEM, False),
-    ],
-)
-@pytest.mark.parametrize("how", ["attributes", "mount"])
-def test_only_what_holds_for_good_is_remembered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, number: int, is_remembered: bool
-) -> None:
-    trial = tmp_path / "layer-trial"
-    covered = (Covered("/nonexistent", (0, 0)),)
-    review = Review(BY_DEFAULT, "ask", "/nonexistent", "/nonexistent", (str(trial), b"refused"), covered)
-
-    def refuse(*_: object) -> int:
-        raise OSError(number, os.strerror(number))
-
-    if how == "attributes":
-        layer = make_world(tmp_path, {}).layer
-        monkeypatch.setattr(os, "setxattr", refuse)
-        with pytest.raises(Problem):
-            mounting._require_attributes(layer, review)
-    else:
-        monkeypatch.setattr("ctypes.get_errno", lambda: number)
-        mounting._refused("/nonexistent", review, (b"x", b"/nonexistent", b"overlay", 0, b""))
-    assert trial.exists() == is_remembered
 
 
 # What is said when a layer ends: words that are true.
