@@ -21,7 +21,7 @@ import os
 import stat
 
 from claudebox import files
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.overlay.changes import (
     ADDED,
     DELETED,
@@ -43,7 +43,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-STAGING, LANDING = "staging", "landing"
 DONE = ".done"  # the end of the journal's name when everything has landed
 BESIDE = ".before-landing"  # the end of the name of what was there, if the user has put something else there meanwhile
 STAGE_IN_PROJECT = ".claudebox-landing"
@@ -66,9 +65,8 @@ class Journal(Record):
 
     file: str
     is_done: bool
-    has_landed_some: bool  # whether anything in the project may have been touched
     stage: str
-    operations: tuple[Operation, ...]
+    operations: tuple[Operation, ...]  # none as long as nothing in the project was touched
 
 
 def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
@@ -87,7 +85,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
             here = change.path
             operations.append(maker.make(number, change))
         maker.close()
-        write_journal(layer, LANDING, stage.path, operations)
+        write_journal(layer, stage.path, operations)
         mover = _Mover(project, stage.descriptor, looked_at, layer.baseline)
         for number, operation in enumerate(operations):
             here = operation.change.path
@@ -104,10 +102,9 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
         raise
     finally:
         os.close(project)
-    journal = Journal(layer.journal + DONE, True, True, stage.path, tuple(operations))
     os.close(stage.descriptor)
     try:
-        return finish(layer, journal, maker.landed | mover.landed, mover.around)
+        return _bring_to_an_end(layer, mover.around)
     except OSError as error:
         raise Problem(
             f"everything has landed, but the layer is not emptied yet: {error.strerror}",
@@ -128,13 +125,11 @@ def _make_stage(layer: Layer, project: int) -> Stage:
     with files.Open(os.open(layer.directory, files.DIRECTORY)) as state:
         is_near = files.mount_number(state) == files.mount_number(project)
     path = f"{layer.directory}/stage" if is_near else f"{layer.project}/{STAGE_IN_PROJECT}-{os.urandom(6).hex()}"
-    write_journal(layer, STAGING, path, [])
-    if is_near:
-        os.mkdir(path, files.PRIVATE)
-        return Stage(path, os.open(path, files.DIRECTORY), is_private=True)
-    name = os.path.basename(path)
-    os.mkdir(name, files.PRIVATE, dir_fd=project)
-    return Stage(path, os.open(name, files.DIRECTORY, dir_fd=project), is_private=False)
+    write_journal(layer, path, [])
+    with files.Open(_around_stage(layer, project, path)) as here:
+        name = os.path.basename(path)
+        os.mkdir(name, files.PRIVATE, dir_fd=here)
+        return Stage(path, os.open(name, files.DIRECTORY, dir_fd=here), is_private=is_near)
 
 
 class _Maker:
@@ -148,7 +143,6 @@ class _Maker:
         self.is_private = stage.is_private
         self.rooms: dict[str, str] = {}  # new directories of the project, and where in the stage they are
         self.goes_with: set[str] = set()  # what lands with the directory around it
-        self.landed: Known = {}  # inode and time of the last change of the files among those
 
     def make(self, number: int, change: Change) -> Operation:
         if change.kind in (DELETED, MODE):
@@ -159,18 +153,13 @@ class _Maker:
             self.goes_with.add(change.path)
         here, name = (self.stage.open(""), str(number)) if room is None else (self.stage.open(room), last)
         if change.what == DIRECTORY:
-            os.mkdir(name, files.PRIVATE, dir_fd=here)
-            if room is not None:
-                os.chmod(name, change.mode | files.PRIVATE, dir_fd=here)
+            os.mkdir(name, files.PRIVATE, dir_fd=here)  # it gets its mode when everything has landed
             if self.is_private and change.old is None:
                 self.rooms[change.path] = str(number) if room is None else f"{room}/{last}"
         elif change.what == LINK:
             os.symlink(change.target, name, dir_fd=here)
         else:
-            staged = self._copy(here, name, change)
-            if room is not None:
-                self.landed[change.path] = staged.inode, staged.changed
-            return Operation(change, staged)
+            return Operation(change, self._copy(here, name, change))
         return Operation(change, seen(os.stat(name, dir_fd=here, follow_symlinks=False)))
 
     def _copy(self, here: int, name: str, change: Change) -> Seen:
@@ -219,7 +208,6 @@ class _Mover:
         self.looked_at = looked_at
         self.baseline = baseline
         self.around: dict[str, int] = {}  # inodes of directories that only this landing has touched; 0: others, too
-        self.landed: Known = {}  # inode and time of the last change of each file
 
     def move(self, number: int, operation: Operation) -> None:
         change, name = operation.change, str(number)
@@ -231,7 +219,9 @@ class _Mover:
         if change.old is not None:
             self._require_unchanged(parent, last, change.old)
         if change.kind == MODE:
-            self._set_mode(parent, last, change.mode)
+            # Until everything has landed, let us write in it.
+            with files.Open(os.open(last, files.DIRECTORY, dir_fd=parent)) as here:
+                os.fchmod(here, change.mode | files.PRIVATE)
             return
         if change.kind == DELETED:
             files.rename(parent, last, self.stage, name, files.NO_REPLACE)
@@ -240,8 +230,6 @@ class _Mover:
         else:
             files.rename(self.stage, name, parent, last, files.EXCHANGE)
         self._require_expected(parent, last, name, operation)
-        if change.makes_room:
-            self._set_mode(parent, last, change.mode)
 
     def _require_unchanged(self, parent: int, name: str, old: Seen) -> None:
         found = files.lstat(parent, name)
@@ -263,25 +251,18 @@ class _Mover:
             found = os.stat(last, dir_fd=parent, follow_symlinks=False)
             if not staged.is_same(found):
                 raise _meanwhile()
-            if change.what != DIRECTORY:
-                self.landed[change.path] = found.st_ino, found.st_ctime_ns
 
     def _count_old(self, name: str) -> tuple[int, bool]:
         return count_below(self.stage, name, "", lambda _, status: status.st_ctime_ns >= self.looked_at)[:2]
-
-    def _set_mode(self, parent: int, name: str, mode: int) -> None:
-        """Give a directory its mode, but let us write in it until everything has landed."""
-        with files.Open(os.open(name, files.DIRECTORY, dir_fd=parent)) as here:
-            os.fchmod(here, mode | files.PRIVATE)
 
 
 def _meanwhile() -> OSError:
     return OSError(STALE, "it was changed on this host a moment ago")
 
 
-def write_journal(layer: Layer, phase: str, stage: str, operations: list[Operation]) -> None:
+def write_journal(layer: Layer, stage: str, operations: list[Operation]) -> None:
     rows = [[_as_row(one.change), _numbers(one.staged)] for one in operations]
-    files.write_whole(layer.journal, json.dumps({"phase": phase, "stage": stage, "operations": rows}).encode())
+    files.write_whole(layer.journal, json.dumps({"stage": stage, "operations": rows}).encode())
 
 
 def _as_row(change: Change) -> list[Any]:
@@ -307,7 +288,7 @@ def read_journal(layer: Layer) -> Journal | None:
     except FileNotFoundError:
         return None
     operations = tuple(_operation(row) for row in said["operations"])
-    return Journal(file, is_done, said["phase"] == LANDING, said["stage"], operations)
+    return Journal(file, is_done, said["stage"], operations)
 
 
 def recover(layer: Layer) -> Layer:
@@ -316,7 +297,7 @@ def recover(layer: Layer) -> Layer:
     Who calls this holds the lock of the layer.
     """
     try:
-        return _recover(layer)
+        return _bring_to_an_end(layer, {})
     except OSError as error:
         # It is tried again whenever somebody comes back: each step can be done twice.
         raise Problem(
@@ -325,31 +306,20 @@ def recover(layer: Layer) -> Layer:
         ) from None
 
 
-def _recover(layer: Layer) -> Layer:
+def _bring_to_an_end(layer: Layer, around: dict[str, int]) -> Layer:
+    """`around` has the inodes of directories in which something has landed, if nobody else had touched them."""
     journal = read_journal(layer)
     if journal is None:
         return layer
-    if journal.is_done:
-        return finish(layer, journal, {}, {})
     with files.Open(files.open_directory(layer.project)) as project:
-        if journal.has_landed_some:
-            layer = _go_back(layer, project, journal.stage, journal.operations)
-            write_journal(layer, STAGING, journal.stage, [])
-        _remove_stage(layer, project, journal.stage)
-    os.unlink(journal.file)
-    return layer
-
-
-def finish(layer: Layer, journal: Journal, landed: Known, around: dict[str, int]) -> Layer:
-    """Bring a landing to its end: everything has landed, and the layer need not have it any more.
-
-    `landed` is what is known already of files: inode and time of the last change. `around` has the inodes of the
-    directories in which something has landed, if nobody else had touched them.
-    """
-    with files.Open(files.open_directory(layer.project)) as project:
-        layer = _remember(layer, project, journal.operations, landed, around)
-        _empty(layer, journal.operations)
-        _remove_stage(layer, project, journal.stage)
+        if journal.is_done:
+            layer = _remember(layer, project, journal.operations, around)
+            _empty(layer, journal.operations)
+        elif journal.operations:
+            layer = _go_back(layer, project, journal)
+            write_journal(layer, journal.stage, [])
+        with files.Open(_around_stage(layer, project, journal.stage)) as here:
+            files.remove_tree(here, os.path.basename(journal.stage), is_ours=True)  # in the project, the name is random
     os.unlink(journal.file)
     return layer
 
@@ -360,20 +330,14 @@ def _around_stage(layer: Layer, project: int, stage: str) -> int:
     return os.dup(project) if parent == layer.project else os.open(parent, files.DIRECTORY)
 
 
-def _remove_stage(layer: Layer, project: int, stage: str) -> None:
-    with files.Open(_around_stage(layer, project, stage)) as here:
-        files.remove_tree(here, os.path.basename(stage), is_ours=True)  # in the project, the name is random
-
-
-def _go_back(layer: Layer, project: int, stage_path: str, operations: tuple[Operation, ...]) -> Layer:
+def _go_back(layer: Layer, project: int, journal: Journal) -> Layer:
     """Put everything back, the last one first."""
-    around = _around_stage(layer, project, stage_path)
-    stage = os.open(os.path.basename(stage_path), files.DIRECTORY, dir_fd=around)
-    os.close(around)
+    with files.Open(_around_stage(layer, project, journal.stage)) as around:
+        stage = os.open(os.path.basename(journal.stage), files.DIRECTORY, dir_fd=around)
     known = dict(layer.baseline.known)
-    made = [one.change.path for one in operations if one.change.makes_room]
+    made = [one.change.path for one in journal.operations if one.change.makes_room]
     try:
-        for number, operation in reversed(list(enumerate(operations))):
+        for number, operation in reversed(list(enumerate(journal.operations))):
             path, _, last = operation.change.path.rpartition("/")
             try:
                 parent = files.open_below(project, path)
@@ -381,11 +345,9 @@ def _go_back(layer: Layer, project: int, stage_path: str, operations: tuple[Oper
                 if any(is_inside(path, directory) for directory in made):
                     continue  # a directory that was to land, and has not
                 raise
-            try:
+            with files.Open(parent):
                 _put_back(parent, last, stage, str(number), operation)
                 found = files.lstat(parent, last)
-            finally:
-                os.close(parent)
             old = operation.change.old
             if found is not None and old is not None and old.is_same(found):
                 known[operation.change.path] = (found.st_ino, found.st_ctime_ns)
@@ -393,7 +355,7 @@ def _go_back(layer: Layer, project: int, stage_path: str, operations: tuple[Oper
         raise Problem(
             f"a landing was ended, and is not undone yet: {operation.change.path}: {error.strerror}",
             "put back what somebody has moved, and: claudebox --review list\n"
-            f"      what was there before is in {stage_path}, by the numbers in {layer.journal}",
+            f"      what was there before is in {journal.stage}, by the numbers in {layer.journal}",
         ) from None
     finally:
         os.close(stage)
@@ -408,35 +370,29 @@ def _note_known(layer: Layer, known: Known) -> Layer:
 
 
 def _put_back(parent: int, last: str, stage: int, name: str, operation: Operation) -> None:
-    change = operation.change
+    change, staged = operation.change, operation.staged
     found = files.lstat(parent, last)
     if change.kind == MODE:
         if found is not None and change.old is not None and found.st_ino == change.old.inode:
             files.change_mode(parent, last, stat.S_IMODE(change.old.mode))
         return
-    here = files.lstat(stage, name)
-    if change.kind == DELETED:
-        if here is not None:
-            files.rename(stage, name, parent, last if found is None else f"{last}{BESIDE}", files.NO_REPLACE)
-        return
-    staged = operation.staged
-    assert staged is not None
-    if _put_together(parent, last, stage, name, staged):
+    if staged is not None and _put_together(parent, last, stage, name, staged):
         return
     here = files.lstat(stage, name)
-    if here is not None and here.st_ino == staged.inode:
+    if here is not None and staged is not None and here.st_ino == staged.inode:
         return  # it has not landed
-    if change.old is None:
-        if found is not None and _is_still_ours(parent, last, found, staged):
-            _take_back(parent, last, stage, name, change)
-    elif here is None:
-        return  # it was put back, and the landing that did that was ended, too
-    elif found is None:
-        files.rename(stage, name, parent, last, files.NO_REPLACE)
-    elif _is_still_ours(parent, last, found, staged):
+    is_ours = found is not None and staged is not None and _is_still_ours(parent, last, found, staged)
+    if here is not None and is_ours:
         files.rename(stage, name, parent, last, files.EXCHANGE)
+    elif here is not None:
+        files.rename(stage, name, parent, last if found is None else f"{last}{BESIDE}", files.NO_REPLACE)
+    elif change.old is not None or not is_ours:
+        return  # it was put back, and the landing that did that was ended, too; or it is somebody else's now
+    elif change.what == DIRECTORY:
+        with suppress(OSError):  # somebody else has put something in there meanwhile
+            os.rmdir(last, dir_fd=parent)
     else:
-        files.rename(stage, name, parent, f"{last}{BESIDE}", files.NO_REPLACE)
+        files.rename(parent, last, stage, name, files.NO_REPLACE)
 
 
 def _is_still_ours(parent: int, name: str, found: os.stat_result, staged: Seen) -> bool:
@@ -467,74 +423,54 @@ def _put_together(parent: int, last: str, stage: int, name: str, staged: Seen) -
     return False
 
 
-def _take_back(parent: int, last: str, stage: int, name: str, change: Change) -> None:
-    if change.what == DIRECTORY:
-        try:
-            os.rmdir(last, dir_fd=parent)
-        except OSError:
-            pass  # somebody else has put something in there meanwhile
-        return
-    files.rename(parent, last, stage, name, files.NO_REPLACE)
-
-
-def _remember(
-    layer: Layer, project: int, operations: tuple[Operation, ...], landed: Known, around: dict[str, int]
-) -> Layer:
+def _remember(layer: Layer, project: int, operations: tuple[Operation, ...], around: dict[str, int]) -> Layer:
     """Note what is on the host now, so that it is not taken for something that somebody else has changed."""
-    known = layer.baseline.known | landed
+    known = dict(layer.baseline.known)
     directories = files.Directories(project)
-    noted = {one.change.path: one.change for one in reversed(operations) if one.change.path not in landed}
-    for place in (*noted, *around):
+    landed = {one.change.path: one for one in reversed(operations)}
+    for place in (*landed, *around):
         path, _, last = place.rpartition("/")
+        operation = landed.get(place)
         try:
             parent = directories.open(path)
-            if place in noted and noted[place].kind in (ADDED, MODE) and noted[place].what == DIRECTORY:
-                files.change_mode(parent, last, noted[place].mode)
+            if operation is not None and operation.change.what == DIRECTORY and operation.change.kind != DELETED:
+                files.change_mode(parent, last, operation.change.mode)
             found = files.lstat(parent, last)
         except OSError:
             continue
-        if found is not None and (place in noted or found.st_ino == around[place]):
+        if found is not None and (_is_as_landed(found, operation) if operation else found.st_ino == around[place]):
             known[place] = (found.st_ino, found.st_ctime_ns)
     directories.close()
     return _note_known(layer, known)
 
 
+def _is_as_landed(found: os.stat_result, operation: Operation) -> bool:
+    """Whether nobody has changed it meanwhile: that may be days, if the landing was ended."""
+    staged = operation.staged
+    return staged is None or stat.S_ISDIR(found.st_mode) or staged.is_same(found)
+
+
 def _empty(layer: Layer, operations: tuple[Operation, ...]) -> None:
-    """Take what has landed out of the layer."""
+    """Take what has landed out of the layer. In a directory that hides the host's it has to stay, too."""
     root = os.open(layer.upper, files.DIRECTORY)
     upper = files.Directories(root, is_layers=True)
-    covering: dict[str, bool] = {"": False}
-    for operation in reversed(operations):
-        path, _, last = operation.change.path.rpartition("/")
+    hiding = {"": False}
+
+    def hides(path: str) -> bool:
+        if path not in hiding:
+            hiding[path] = hides(path.rpartition("/")[0]) or is_opaque(upper.open(path))
+        return hiding[path]
+
+    for change in (one.change for one in reversed(operations)):
+        path, _, last = change.path.rpartition("/")
         try:
-            if path not in covering:
-                covering[path] = _is_covering(root, path)
-            if not covering[path]:
-                _forget(upper.open(path), last, operation.change)
+            if hides(path):
+                continue
+            if change.what != DIRECTORY or change.kind == DELETED:
+                os.unlink(last, dir_fd=upper.open(path))
+            elif change.kind == ADDED:
+                os.rmdir(last, dir_fd=upper.open(path))
         except OSError:
             pass  # it is gone, or not empty: what stays is what the host has
     upper.close()
     os.close(root)
-
-
-def _is_covering(root: int, path: str) -> bool:
-    """Whether a directory around it hides the host's: then what has landed has to stay in the layer, too."""
-    here = os.dup(root)
-    try:
-        for name in path.split("/"):
-            below, _ = files.open_hidden_directory(here, name)
-            os.close(here)
-            here = below
-            if is_opaque(here):
-                return True
-        return False
-    finally:
-        os.close(here)
-
-
-def _forget(parent: int, name: str, change: Change) -> None:
-    """Take a change out of the layer."""
-    if change.what != DIRECTORY or change.kind == DELETED:
-        os.unlink(name, dir_fd=parent)
-    elif change.kind == ADDED:
-        os.rmdir(name, dir_fd=parent)

@@ -423,9 +423,14 @@ def test_full_disk_after_everything_has_landed_is_said(tmp_path: Path, monkeypat
         world.land()
     assert picture(world.project) == picture(model.project)
     monkeypatch.undo()
+    # Until somebody comes back, the user goes on. What they write is theirs when the box changes it again.
+    (world.project / "a.txt").write_text("the user's\n")
     world.again().recover()
     assert world.again().changes() == []
-    assert picture(world.project) == picture(model.project)
+    wait_for_the_clock()
+    for name in ("a.txt", "tool.sh"):
+        world.write(name, "the box's\n")
+    assert {one.path: one.is_conflict for one in world.again().changes()} == {"a.txt": True, "tool.sh": False}
 
 
 @pytest.mark.parametrize("seed", range(1))
