@@ -141,32 +141,6 @@ def test_object_that_git_warns_of_does_not_arrive(box: Box) -> None:
     assert account.run("git", "for-each-ref", "refs/claudebox", cwd=project).stdout == ""
 
 
-# It does to the bundle between the check and the fetch what a box with a descriptor of it could do.
-GIT_OF_THE_HOST = """\
-#!/bin/sh
-case " $* " in *" fetch "*) /bin/cp HOME/evil HOME/.claudebox/instances/*/layers/1/out/bundle || exit ;; esac
-exec /usr/bin/git "$@"
-"""
-
-
-def test_bundle_that_is_fetched_is_the_one_that_was_checked(box: Box) -> None:
-    account, project = box.account, box.project
-    as_somebody = ("-c", "user.name=A", "-c", "user.email=a@b")
-    make_repository(account, project)
-    other = account.home / "other"
-    identity = {f"GIT_{who}_{what}": "a@b" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    assert account.run("git", "clone", "-q", str(project), str(other)).returncode == 0
-    assert account.run("python3", "-c", CORRUPT, cwd=other, env=identity).returncode == 0
-    pack = ("git", "bundle", "create", "-q", str(account.home / "evil"), "--branches")
-    assert account.run(*pack, cwd=other).returncode == 0
-    git = account.write(account.home / "programs/git", GIT_OF_THE_HOST.replace("HOME", str(account.home)), 0o755)
-    path = {"PATH": f"{git.parent}:{account.environ['PATH']}"}
-    script = ("git", *as_somebody, "commit", "-q", "--allow-empty", "-m", "two")
-    done = box.inside(*script, options=("--review", "--land", "safe"), env=path)
-    assert "1 commit further" in done.stderr, done.stderr
-    assert "evil" not in account.run("git", "for-each-ref", "refs/claudebox", cwd=project).stdout
-
-
 # A repository that has only a part of its objects asks another one for the rest: by a program, where that is allowed.
 PLANT = r"""
 set -e

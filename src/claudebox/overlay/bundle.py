@@ -1,18 +1,19 @@
 """Brings the commits that were made in a box to the host's repository, and moves branches if the user says so.
 
 Git obeys a repository's configuration, so git on this host never looks at what the box wrote. In another box, without a
-network, git packs the new commits into a bundle. From that, git on this host fetches objects, and checks each one, into
-refs that nobody has checked out: refs/claudebox/NUMBER/BRANCH. Nothing else of the box's `.git` arrives.
+network, git packs the new commits into a bundle. From that, git on this host takes the objects, and checks each one.
+Branches become refs that nobody has checked out, refs/claudebox/NUMBER/BRANCH; no more of the box's `.git` arrives.
 
-Older versions of git ignore `transfer.fsckObjects` for a bundle (measured with 2.39: a tree with a file `.git` in it
-arrived). So its pack is first indexed in a directory of its own, where git checks every object strictly.
+Older versions of git ignore `transfer.fsckObjects` when they fetch from a bundle (measured with 2.39: a tree with a
+file `.git` in it arrived). So the pack goes to `git index-pack --strict`. Of the bundle another box may hold a
+descriptor, since what the agent configured for git runs in the box that packs. But it is read once, and git checks what
+it reads: an object of a pack can be used only if all of them are good.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import subprocess
 
 from claudebox import files
@@ -23,16 +24,16 @@ from claudebox.process.single_file import own_command
 from claudebox.record import Record
 
 BUNDLE, HEAD, KNOWN = "bundle", "head", "known"  # files in the layer's directory `out`
-OBJECTS = "objects"  # the directory in the layer's where they are checked
+HEADS = "refs/heads/"
 REFS = "refs/claudebox"
 SECONDS = 300
 LANDED = "claudebox: landed"  # in the reflog
 LONGEST_NAME = 1024
+HEX = frozenset("0123456789abcdef")
 LONGEST_HEADER = 1 << 22  # bytes: a line for each branch, and for each commit that the host has
 NOTHING_CONFIGURED = (
-    *"-c core.fsmonitor=false -c core.hooksPath=/dev/null -c gc.auto=0 -c maintenance.auto=false".split(),
-    *"-c transfer.fsckObjects=true -c fetch.fsckObjects=true -c fetch.recurseSubmodules=false".split(),
-    *"-c core.pager=cat -c fetch.writeCommitGraph=false -c fetch.output=full".split(),
+    *"-c core.fsmonitor=false -c core.hooksPath=/dev/null -c core.pager=cat".split(),
+    *"-c gc.auto=0 -c maintenance.auto=false".split(),
 )
 STASH = "work that git has put aside: pop it in a box with --review"
 DETACHED = "commits of no branch: give them one in a box with --review"
@@ -73,12 +74,10 @@ class Repository:
         self.git_dir = git_dir
         self.project = project
 
-    def run(self, *words: str, objects: str = "", stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
-        """Run git. `objects` is the directory where it writes objects, if not its own."""
+    def run(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
         kept = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ}
         environ = {**kept, "PATH": os.path.dirname(self.git), "LC_ALL": "C", "GIT_DIR": self.git_dir}
         environ |= {"GIT_WORK_TREE": self.project, "GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0"}
-        environ |= {"GIT_OBJECT_DIRECTORY": objects} if objects else {}
         try:
             return subprocess.run(
                 [self.git, *NOTHING_CONFIGURED, *words],
@@ -102,8 +101,7 @@ class Repository:
     def require(self, *words: str) -> str:
         done = self.run(*words)
         if done.returncode != 0:
-            lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-            raise GitFailed(f"git {words[0]}: {lines[-1]}")
+            raise GitFailed(f"git {words[0]}: {_said(done)[-1]}")
         return done.stdout
 
 
@@ -141,108 +139,77 @@ def fetch_commits(layer: Layer, repository: Repository) -> Commits:
     except OSError as error:
         raise GitFailed(f"{layer.directory}: {error.strerror}") from None
     finally:
-        _remove(layer)
+        # On a disk that is full, it would be in the way of the files that land next.
+        with contextlib.suppress(OSError):
+            files.remove_path(layer.out)
 
 
 def _fetch(layer: Layer, repository: Repository) -> Commits:
     _make_bundle(layer, repository)
     if not os.path.lexists(f"{layer.out}/{BUNDLE}"):
         return Commits()  # there is nothing new
-    bundle = _take_bundle(layer)
-    _require_good_objects(layer, repository, bundle)
+    branches = _take_objects(layer, repository)
     refs = f"{REFS}/{layer.number}"
-    repository.require(
-        *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--prune"),
-        *("--", bundle, f"+refs/heads/*:{refs}/*"),
-    )
+    for name in _branches(repository, refs).keys() - branches.keys():
+        repository.require("update-ref", "-d", f"{refs}/{name}")
+    for name, commit in branches.items():
+        repository.require("update-ref", f"{refs}/{name}", commit)
     return _compare(repository, refs, _read_head(layer))
 
 
 def _make_bundle(layer: Layer, repository: Repository) -> None:
-    _make_anew(layer, os.path.basename(layer.out))
+    files.remove_path(layer.out)  # what an earlier try has left
+    os.mkdir(layer.out, files.PRIVATE)
     tips = repository.ask("for-each-ref", "--format=%(objecttype) %(objectname)", "refs/heads", "refs/remotes")
     words = dict.fromkeys(line.split(" ")[1] for line in tips.splitlines() if line.startswith("commit "))
     with open(f"{layer.out}/{KNOWN}", "x") as file:
         file.write("".join(f"^{word}\n" for word in words))
-    box = subprocess.Popen(
-        [*own_command(), "--review", "bundle", layer.number],
-        cwd=layer.project,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
     try:
-        _, said = box.communicate(timeout=SECONDS)
+        box = subprocess.run(
+            [*own_command(), "--review", "bundle", layer.number],
+            cwd=layer.project,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            timeout=SECONDS,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
-        box.kill()
-        box.communicate()
         raise GitFailed("git in the box took too long to pack the commits") from None
     if box.returncode != 0:
-        lines = said.decode(errors="replace").strip().splitlines() or [f"exit status {box.returncode}"]
-        raise GitFailed(f"the commits could not be packed: {lines[0]}")
+        raise GitFailed(f"the commits could not be packed: {_said(box)[0]}")
 
 
-def _make_anew(layer: Layer, name: str) -> None:
-    """Make an empty directory beside the layer. What an earlier try has left goes."""
-    files.remove_path(f"{layer.directory}/{name}")
-    os.mkdir(f"{layer.directory}/{name}", files.PRIVATE)
+def _said(done: subprocess.CompletedProcess[str]) -> list[str]:
+    return done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
 
 
-def _remove(layer: Layer) -> None:
-    """Remove what was on its way. On a disk that is full, it would be in the way of the files that land next."""
-    for path in (layer.out, f"{layer.directory}/{OBJECTS}"):
-        with contextlib.suppress(OSError):
-            files.remove_path(path)
-
-
-def _take_bundle(layer: Layer) -> str:
-    """A copy of the bundle, in a directory where the box that packed has left nothing.
-
-    Git reads it twice, to check it and to fetch. Of the file itself, another box may hold a descriptor: what the agent
-    configured for git runs in the box that packs, and can hand one on. It can make the file grow while it is copied,
-    and put a hole of terabytes in it, which must not become real.
-    """
-    _make_anew(layer, OBJECTS)
-    copy = f"{layer.directory}/{OBJECTS}/{BUNDLE}"
-    try:
-        with open(os.open(f"{layer.out}/{BUNDLE}", files.READ), "rb", buffering=0) as made, open(copy, "xb") as own:
-            status = os.fstat(made.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise GitFailed("the bundle of commits is not a file")
-            files.copy_content(made.fileno(), own.fileno(), status.st_size)
-    except OSError as error:
-        raise GitFailed(f"the bundle of commits: {error.strerror}") from None
-    return copy
-
-
-def _require_good_objects(layer: Layer, repository: Repository, bundle: str) -> None:
-    """Have git check every object of a bundle, in a directory that is no repository's."""
-    objects = f"{layer.directory}/{OBJECTS}"
-    own = repository.require("rev-parse", "--path-format=absolute", "--git-path", "objects").removesuffix("\n")
-    os.mkdir(f"{objects}/info")
-    with open(f"{objects}/info/alternates", "x", errors="surrogateescape") as file:
-        file.write(f"{own}\n")
-    with open(os.open(bundle, files.READ), "rb", buffering=0) as opened:
-        os.lseek(opened.fileno(), _length_of_header(opened.fileno()), os.SEEK_SET)
-        done = repository.run("index-pack", "--stdin", "--fix-thin", "--strict", objects=objects, stdin=opened.fileno())
+def _take_objects(layer: Layer, repository: Repository) -> dict[str, str]:
+    """Have git check every object of the bundle, and keep them. Returns the branches, each with its commit."""
+    with files.Open(files.open_file(None, f"{layer.out}/{BUNDLE}")) as bundle:
+        # The pack begins after the first empty line.
+        header, end, _ = os.pread(bundle, LONGEST_HEADER, 0).partition(b"\n\n")
+        if not header.startswith(b"# v") or not end:
+            raise GitFailed("the bundle of commits is none")
+        os.lseek(bundle, len(header) + len(end), os.SEEK_SET)
+        done = repository.run("index-pack", "--stdin", "--fix-thin", "--strict", stdin=bundle)
     if done.returncode != 0:
-        lines = done.stderr.strip().splitlines() or ["it is damaged"]
-        raise GitFailed(f"git does not accept an object: {lines[0]}")
-
-
-def _length_of_header(bundle: int) -> int:
-    """Where the pack begins: after the first empty line."""
-    content = os.pread(bundle, LONGEST_HEADER, 0)
-    end = content.find(b"\n\n")
-    if not content.startswith(b"# v") or end < 0:
-        raise GitFailed("the bundle of commits is none")
-    return end + 2
+        raise GitFailed(f"git does not accept an object: {_said(done)[0]}")
+    pairs = [line.partition(" ")[::2] for line in os.fsdecode(header).split("\n")]
+    branches = {
+        name.removeprefix(HEADS): commit for commit, name in pairs if name.startswith(HEADS) and HEX.issuperset(commit)
+    }
+    # An object that was here already may lead to one that is not.
+    repository.require("rev-list", "--objects", "--quiet", *branches.values(), "--not", "--all", "--")
+    return branches
 
 
 def _read_head(layer: Layer) -> str:
     content = Tree().read_plain(f"{layer.out}/{HEAD}", LONGEST_NAME) or b""
-    return os.fsdecode(content).strip().removeprefix("refs/heads/")
+    return os.fsdecode(content).strip().removeprefix(HEADS)
 
 
 def _compare(repository: Repository, refs: str, head: str) -> Commits:

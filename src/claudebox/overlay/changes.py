@@ -266,11 +266,10 @@ class _Reader:
         if not stat.S_ISDIR(old.st_mode):
             self._note(path, DELETED, LINK if stat.S_ISLNK(old.st_mode) else FILE, 0, old)
         elif not self._is_mounted(path, old):
-            self._note(path, DELETED, DIRECTORY, 0, old)
-            change = self.changes.pop()
             gone, is_touched, holds_git = count_below(lower, name, path, self.baseline.is_touched)
-            is_conflict = change.is_conflict or is_touched
-            self.changes.append(change.replace(gone=gone, is_conflict=is_conflict, holds_git=holds_git))
+            is_conflict = self._is_conflict(path, old) or is_touched
+            found = Change(path, DELETED, DIRECTORY, 0, 0, seen(old), gone, is_conflict, holds_git=holds_git)
+            self.changes.append(found)
 
     def _is_binary(self, pair: _Pair) -> bool:
         self.tasted += 1
@@ -392,36 +391,32 @@ def kind_seen(root: str, upper: str, path: str) -> str:
 
     Symlinks are nothing, on the way and at the end.
     """
-    opened: list[int] = []
-
-    def enter(directory: int | None, name: str) -> int:
-        opened.append(os.open(name, files.DIRECTORY, dir_fd=directory))
-        return opened[-1]
-
-    above: int | None = None
-    lower: int | None = None
     try:
-        above = enter(None, upper)
-        lower = enter(None, root) if os.path.isdir(root) else None
-        *parents, last = path.split("/")
-        for name in parents:
-            ours = files.lstat(above, name) if above is not None else None
-            hosts = files.lstat(lower, name) if lower is not None else None
-            if ours is not None and above is not None and stat.S_ISDIR(ours.st_mode):
-                above, _ = files.open_hidden_directory(above, name)
-                opened.append(above)
-            else:
-                above = None
-            is_hidden = ours is not None and (above is None or is_opaque(above))
-            is_there = lower is not None and hosts is not None and stat.S_ISDIR(hosts.st_mode) and not is_hidden
-            lower = enter(lower, name) if is_there and lower is not None else None
-        found = files.lstat(above, last) if above is not None else None
-        if found is None and lower is not None:
-            found = files.lstat(lower, last)
+        with files.Open(os.open(upper, files.DIRECTORY)) as above, files.Open(os.open(root, files.DIRECTORY)) as below:
+            return _kind_below(above, below, path.split("/"))
     except OSError:
         return NOTHING
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
+
+
+def _kind_below(above: int, below: int, names: list[str]) -> str:
+    """The same for names below a directory of the layer and one of the host. -1 is a directory that is not there."""
+    name, *rest = names
+    ours = files.lstat(above, name) if above >= 0 else None
+    hosts = files.lstat(below, name) if below >= 0 else None
+    found = ours or hosts
     mode = found.st_mode if found is not None else 0
-    return FILE if stat.S_ISREG(mode) else DIRECTORY if stat.S_ISDIR(mode) else NOTHING
+    if not stat.S_ISDIR(mode):
+        return FILE if stat.S_ISREG(mode) and not rest else NOTHING
+    if not rest:
+        return DIRECTORY
+    upper, lower = -1, -1
+    try:
+        if ours is not None:
+            upper, _ = files.open_hidden_directory(above, name)
+        if hosts is not None and stat.S_ISDIR(hosts.st_mode) and (ours is None or not is_opaque(upper)):
+            lower = os.open(name, files.DIRECTORY, dir_fd=below)
+        return _kind_below(upper, lower, rest)
+    finally:
+        for descriptor in (upper, lower):
+            if descriptor >= 0:
+                os.close(descriptor)

@@ -8,20 +8,19 @@ lock                   held while a box uses the layer, or somebody lands or dis
 journal, stage/        a landing that is under way
 tips                   commits that branches were at when the first box began
 out/                   commits on their way to the host
-objects/               the same, while git on the host checks them
 """
 
 from __future__ import annotations
 
 import os
 import stat
-from _json import encode_basestring_ascii  # the part of `json` in C: the rest takes as long as making a layer
+from _json import encode_basestring_ascii as quoted  # the part of `json` in C: the rest takes as long as making a layer
 
 from claudebox import files
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.files import c_call
 from claudebox.overlay.changes import DELETED, Baseline, Changes, Never, read_changes
-from claudebox.paths import is_below, is_inside
+from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
 
 GIT = "git-"  # before `upper` and `work`, for the repository's directory
@@ -81,7 +80,7 @@ class Layer(Record):
             hint = f"if it is gone for good: claudebox --review discard {self.number}"
             raise Problem(f"{self.project} cannot be compared with its layer: {error.strerror}", hint) from None
         try:
-            changes = read_changes(upper, lower, self.baseline, frozenset(_made(self)) - {*self.places})
+            changes = read_changes(upper, lower, self.baseline, frozenset(_around(self.places)) - {*self.places})
         finally:
             os.close(lower)
             os.close(upper)
@@ -109,21 +108,19 @@ def _join(directory: str, name: str) -> str:
 
 def list_layers(place: str, project: str = "") -> list[Layer]:
     """The layers in a project's state, the oldest first; those of this very directory, if one is named."""
-    try:
-        names = os.listdir(place)
-    except OSError:
-        return []
-    found = [layer for name in sorted(filter(str.isdigit, names), key=int) if (layer := _load(place, name))]
+    found = [layer for name in _numbers(place) if (layer := _load(place, name))]
     return [layer for layer in found if not project or layer.project == project]
 
 
 def list_damaged(place: str) -> list[str]:
     """Directories of layers whose note cannot be read, so that nobody knows whose they are."""
-    try:
-        names = sorted(filter(str.isdigit, os.listdir(place)), key=int)
-    except OSError:
-        return []
-    return [f"{place}/{name}" for name in names if _load(place, name) is None]
+    return [f"{place}/{name}" for name in _numbers(place) if _load(place, name) is None]
+
+
+def _numbers(place: str) -> list[str]:
+    with suppress(OSError):
+        return sorted(filter(str.isdigit, os.listdir(place)), key=int)
+    return []
 
 
 def load(place: str, number: str) -> Layer:
@@ -181,15 +178,13 @@ def extend(layer: Layer, places: tuple[str, ...]) -> Layer:
 
 def _make_directories(layer: Layer) -> None:
     """Make what the kernel needs. What the box sees of a directory has the mode of the layer's own."""
-    for root, upper, work in layer.parts():
-        base = layer.project if root != layer.git else layer.git
-        names = root[len(base) + 1 :].split("/") if root != base else []
-        for depth in range(len(names) + 1):
-            inner = "/".join(names[:depth])
-            made = upper.removesuffix("/".join(names)).rstrip("/") + (f"/{inner}" if inner else "")
-            if not os.path.lexists(made):
-                os.mkdir(made, files.PRIVATE)
-                os.chmod(made, stat.S_IMODE(os.stat(_join(base, inner)).st_mode) & files.PERMISSIONS)
+    made = [(_join(layer.project, path), _join(layer.upper, path)) for path in sorted(_around(layer.places))]
+    made += [(root, upper) for root, upper, _ in layer.parts() if root == layer.git]
+    for root, upper in made:
+        if not os.path.lexists(upper):
+            os.mkdir(upper, files.PRIVATE)
+            os.chmod(upper, stat.S_IMODE(os.stat(root).st_mode) & files.PERMISSIONS)
+    for _, _, work in layer.parts():
         files.make_private(work)
 
 
@@ -199,26 +194,19 @@ def tidy(layer: Layer) -> None:
     Whoever counts the size would have to say that there may be more. The next mount makes it again.
     """
     for _, _, work in layer.parts():
-        try:
+        with suppress(OSError):  # then it counts as unknown, and nobody is kept from landing
             files.remove_path(f"{work}/work")
-        except OSError:
-            pass  # then it counts as unknown, and nobody is kept from landing
 
 
 def has_room(layer: Layer, places: tuple[str, ...]) -> bool:
     """Whether it can cover these directories, too. A box may have deleted one of them, or put something else there."""
-    for place in places:
-        names = place.split("/") if place else []
-        for depth in range(len(names) + 1):
-            status = _lstat("/".join((layer.upper, *names[:depth])))
-            if status is not None and not stat.S_ISDIR(status.st_mode):
-                return False
-    return True
+    found = [_lstat(_join(layer.upper, path)) for path in _around(places)]
+    return all(status is None or stat.S_ISDIR(status.st_mode) for status in found)
 
 
 def is_untouched(layer: Layer) -> bool:
     """Whether the boxes of a layer have left nothing in it: there are only the directories that claudebox made."""
-    made = _made(layer)
+    made = _around(layer.places)
     waiting = [""]
     while waiting:
         path = waiting.pop()
@@ -231,10 +219,9 @@ def is_untouched(layer: Layer) -> bool:
     return True
 
 
-def _made(layer: Layer) -> set[str]:
-    """The directories that claudebox makes in a new layer, by their paths in the project."""
-    names = [place.split("/") for place in layer.places]
-    return {"", *("/".join(parts[: depth + 1]) for parts in names for depth in range(len(parts)))}
+def _around(places: tuple[str, ...]) -> set[str]:
+    """The directories that claudebox makes in a new layer, by their paths in the project: these, and those above."""
+    return {"", *places, *(above for place in places for above in parents(place))}
 
 
 def was_touched(layer: Layer, since: int) -> bool:
@@ -244,7 +231,7 @@ def was_touched(layer: Layer, since: int) -> bool:
     in them came or went. So it is with what was deleted: the kernel has one device with many names for all of it, and
     marks it whenever it takes one of them away.
     """
-    mounted = {_join(layer.upper, path) for path in _made(layer)}
+    mounted = {_join(layer.upper, path) for path in _around(layer.places)}
     waiting = [layer.upper]
     while waiting:
         path = waiting.pop()
@@ -282,7 +269,7 @@ def _next_number(place: str, *, is_noted: bool) -> str:
             last = int(file.read())
     except (OSError, ValueError):
         last = 0
-    number = max([last, *(int(name) for name in os.listdir(place) if name.isdigit())]) + 1
+    number = max([last, *map(int, _numbers(place))]) + 1
     while True:
         try:
             os.mkdir(f"{place}/{number}", files.PRIVATE)
@@ -297,18 +284,14 @@ def _next_number(place: str, *, is_noted: bool) -> str:
 def note(layer: Layer, *, is_safe: bool = True) -> None:
     """Note whose layer it is. Most boxes make one, so this is JSON without the module for it."""
     known = ", ".join(
-        f"{_quoted(path)}: [{inode}, {changed}]" for path, (inode, changed) in layer.baseline.known.items()
+        f"{quoted(path)}: [{inode}, {changed}]" for path, (inode, changed) in layer.baseline.known.items()
     )
     text = (
-        f'{{"form": {NOTE_FORM}, "project": {_quoted(layer.project)}, "git": {_quoted(layer.git)}, '
-        f'"places": [{", ".join(map(_quoted, layer.places))}], "since": {layer.baseline.since}, '
+        f'{{"form": {NOTE_FORM}, "project": {quoted(layer.project)}, "git": {quoted(layer.git)}, '
+        f'"places": [{", ".join(map(quoted, layer.places))}], "since": {layer.baseline.since}, '
         f'"inode": {layer.baseline.project}, "known": {{{known}}}}}'
     )
     files.write_whole(f"{layer.directory}/note", text.encode(), is_safe=is_safe)
-
-
-def _quoted(text: str) -> str:
-    return encode_basestring_ascii(text)
 
 
 def write_out(layer: Layer) -> None:
