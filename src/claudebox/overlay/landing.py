@@ -28,7 +28,6 @@ from claudebox.overlay.changes import (
     DIRECTORY,
     LINK,
     MODE,
-    Baseline,
     Change,
     Seen,
     count_below,
@@ -78,19 +77,17 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
     project = files.open_directory(layer.project)
     here = ""
     try:
-        stage = _make_stage(layer, project)
+        landing = _Landing(layer, project, looked_at)
         operations = []
-        maker = _Maker(layer, project, stage)
         for number, change in enumerate(chosen):
             here = change.path
-            operations.append(maker.make(number, change))
-        maker.close()
-        write_journal(layer, stage.path, operations)
-        mover = _Mover(project, stage.descriptor, looked_at, layer.baseline)
+            operations.append(landing.make(number, change))
+        write_journal(layer, landing.place, operations)
         for number, operation in enumerate(operations):
             here = operation.change.path
-            if here not in maker.goes_with:
-                mover.move(number, operation)
+            if here not in landing.goes_with:
+                landing.move(number, operation)
+        landing.close()
         os.rename(layer.journal, layer.journal + DONE)
     except OSError as error:
         recover(layer)
@@ -102,9 +99,8 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
         raise
     finally:
         os.close(project)
-    os.close(stage.descriptor)
     try:
-        return _bring_to_an_end(layer, mover.around)
+        return _bring_to_an_end(layer, landing.around)
     except OSError as error:
         raise Problem(
             f"everything has landed, but the layer is not emptied yet: {error.strerror}",
@@ -112,37 +108,33 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
         ) from None
 
 
-class Stage(Record):
-    """A directory on the project's file system, in which everything is made before it lands."""
+class _Landing:
+    """Makes in the stage what is to land. Then moves it into the project, and what was there into the stage."""
 
-    path: str
-    descriptor: int
-    is_private: bool  # whether no box can reach it
-
-
-def _make_stage(layer: Layer, project: int) -> Stage:
-    """Make it in the state, where no agent can write, or in the project if that is on another file system."""
-    with files.Open(os.open(layer.directory, files.DIRECTORY)) as state:
-        is_near = files.mount_number(state) == files.mount_number(project)
-    path = f"{layer.directory}/stage" if is_near else f"{layer.project}/{STAGE_IN_PROJECT}-{os.urandom(6).hex()}"
-    write_journal(layer, path, [])
-    with files.Open(_around_stage(layer, project, path)) as here:
-        name = os.path.basename(path)
-        os.mkdir(name, files.PRIVATE, dir_fd=here)
-        return Stage(path, os.open(name, files.DIRECTORY, dir_fd=here), is_private=is_near)
-
-
-class _Maker:
-    """Makes in the stage what is to land."""
-
-    def __init__(self, layer: Layer, project: int, stage: Stage) -> None:
-        self.root = os.open(layer.upper, files.DIRECTORY)
-        self.upper = files.Directories(self.root, is_layers=True)
-        self.lower = files.Directories(project)
-        self.stage = files.Directories(stage.descriptor)
-        self.is_private = stage.is_private
+    def __init__(self, layer: Layer, project: int, looked_at: int) -> None:
+        self.baseline = layer.baseline
+        self.looked_at = looked_at
+        with files.Open(os.open(layer.directory, files.DIRECTORY)) as state:
+            # The stage is in the state, where no box can reach it, or in the project if that is on another file system.
+            self.is_private = files.mount_number(state) == files.mount_number(project)
+        in_project = f"{layer.project}/{STAGE_IN_PROJECT}-{os.urandom(6).hex()}"
+        self.place = f"{layer.directory}/stage" if self.is_private else in_project
+        write_journal(layer, self.place, [])
+        with files.Open(_around_stage(layer, project, self.place)) as here:
+            name = os.path.basename(self.place)
+            os.mkdir(name, files.PRIVATE, dir_fd=here)
+            self.stage = files.Directories(os.open(name, files.DIRECTORY, dir_fd=here))
+        self.upper = files.Directories(os.open(layer.upper, files.DIRECTORY), is_layers=True)
+        self.lower, self.project = files.Directories(project), files.Directories(project)
         self.rooms: dict[str, str] = {}  # new directories of the project, and where in the stage they are
         self.goes_with: set[str] = set()  # what lands with the directory around it
+        self.around: dict[str, int] = {}  # inodes of directories that only this landing has touched; 0: others, too
+
+    def close(self) -> None:
+        for directories in (self.upper, self.stage, self.lower, self.project):
+            directories.close()
+        os.close(self.upper.root)
+        os.close(self.stage.root)
 
     def make(self, number: int, change: Change) -> Operation:
         if change.kind in (DELETED, MODE):
@@ -192,25 +184,8 @@ class _Maker:
         finally:
             os.close(old)
 
-    def close(self) -> None:
-        self.upper.close()
-        self.lower.close()
-        self.stage.close()
-        os.close(self.root)
-
-
-class _Mover:
-    """Moves what was made into the project, and what was there into the stage."""
-
-    def __init__(self, project: int, stage: int, looked_at: int, baseline: Baseline) -> None:
-        self.project = files.Directories(project)
-        self.stage = stage
-        self.looked_at = looked_at
-        self.baseline = baseline
-        self.around: dict[str, int] = {}  # inodes of directories that only this landing has touched; 0: others, too
-
     def move(self, number: int, operation: Operation) -> None:
-        change, name = operation.change, str(number)
+        change, name, stage = operation.change, str(number), self.stage.root
         path, _, last = change.path.rpartition("/")
         parent = self.project.open(path)
         if path and path not in self.around:
@@ -224,11 +199,11 @@ class _Mover:
                 os.fchmod(here, change.mode | files.PRIVATE)
             return
         if change.kind == DELETED:
-            files.rename(parent, last, self.stage, name, files.NO_REPLACE)
+            files.rename(parent, last, stage, name, files.NO_REPLACE)
         elif change.old is None:
-            files.rename(self.stage, name, parent, last, files.NO_REPLACE)
+            files.rename(stage, name, parent, last, files.NO_REPLACE)
         else:
-            files.rename(self.stage, name, parent, last, files.EXCHANGE)
+            files.rename(stage, name, parent, last, files.EXCHANGE)
         self._require_expected(parent, last, name, operation)
 
     def _require_unchanged(self, parent: int, name: str, old: Seen) -> None:
@@ -242,7 +217,7 @@ class _Mover:
         """Look at what was moved: between the look and the move, somebody may have put something else there."""
         change, staged = operation.change, operation.staged
         if change.old is not None:
-            old = os.stat(name, dir_fd=self.stage, follow_symlinks=False)
+            old = os.stat(name, dir_fd=self.stage.root, follow_symlinks=False)
             if not change.old.is_same(old):
                 raise _meanwhile()
             if stat.S_ISDIR(old.st_mode) and self._count_old(name) != (change.gone, False):
@@ -253,7 +228,7 @@ class _Mover:
                 raise _meanwhile()
 
     def _count_old(self, name: str) -> tuple[int, bool]:
-        return count_below(self.stage, name, "", lambda _, status: status.st_ctime_ns >= self.looked_at)[:2]
+        return count_below(self.stage.root, name, "", lambda _, status: status.st_ctime_ns >= self.looked_at)[:2]
 
 
 def _meanwhile() -> OSError:

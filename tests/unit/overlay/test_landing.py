@@ -20,7 +20,7 @@ from claudebox import files
 from claudebox.commands.review import _discard
 from claudebox.errors import Problem
 from claudebox.overlay import landing, store
-from claudebox.overlay.landing import Operation, _Mover, land
+from claudebox.overlay.landing import Operation, _Landing, land
 from conftest import CHECKOUT
 from unit.overlay.world import World, make_world, picture, wait_for_the_clock
 
@@ -223,9 +223,9 @@ def test_what_the_user_does_while_it_lands_is_not_undone(tmp_path: Path, monkeyp
     """It was ended half-way. Until it is put back, people go on with what they find, for days if nobody comes back."""
     world = with_every_kind(tmp_path)
     world.write("z-last", "last\n")
-    move = _Mover.move
+    move = _Landing.move
 
-    def stop_at_the_last(self: _Mover, number: int, operation: Operation) -> None:
+    def stop_at_the_last(self: _Landing, number: int, operation: Operation) -> None:
         if operation.change.path != "z-last":
             return move(self, number, operation)
         for path in ("a.txt", "new/deep/file"):
@@ -237,7 +237,7 @@ def test_what_the_user_does_while_it_lands_is_not_undone(tmp_path: Path, monkeyp
         (tmp_path / "saved").rename(world.project / "tool.sh")
         raise OSError(5, "it failed")
 
-    monkeypatch.setattr(_Mover, "move", stop_at_the_last)
+    monkeypatch.setattr(_Landing, "move", stop_at_the_last)
     with pytest.raises(Problem, match="it failed"):
         world.land()
     found = {path: text for path, (_, text) in picture(world.project).items()}
@@ -355,16 +355,16 @@ def ended_half_way(world: World) -> None:
     """Land in another process, which ends when some of it is there."""
     child = os.fork()
     if child == 0:
-        move, count = _Mover.move, 0
+        move, count = _Landing.move, 0
 
-        def move_some(self: _Mover, number: int, operation: Operation) -> None:
+        def move_some(self: _Landing, number: int, operation: Operation) -> None:
             nonlocal count
             count += 1
             if count == 5:
                 os._exit(0)
             move(self, number, operation)
 
-        _Mover.move = move_some  # type: ignore[method-assign]
+        _Landing.move = move_some  # type: ignore[method-assign]
         world.land()
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
