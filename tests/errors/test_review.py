@@ -126,7 +126,6 @@ PROBLEMS: Problems = {
     "review-no-place": lambda _: mounting._make_directory("/proc/worktrees"),
     "review-no-note": lambda _: review._note("/proc/x/instances/y/reports", Carried(entries=frozenset({b"x"}))),
     "review-no-such": lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"),
-    "review-no-such-note": lambda _: store.load("/nonexistent", "3"),
     "review-nobody-to-ask": nobody_to_ask,
     "review-not-undone": is_not_undone,
     "review-not-discarded": refused_to_discard,

@@ -60,9 +60,9 @@ def tend_layers(request: Request) -> int:
     deed, *number = request.review
     if deed == "list":
         return show_list(place, as_json=request.json)
-    if deed == "bundle":
-        return make_bundle(place, request, number[0])
     layer = _choose(place, number)
+    if deed == "bundle":
+        launch(Launch(plan_of_packing(host, request, layer)))
     if store.lock(layer) < 0:  # held as long as this process lives
         raise Problem(f"review {layer.number} is in use: a box works in it", "end that box first")
     if deed == "show":
@@ -171,13 +171,8 @@ def _land(place: Place, layer: Layer, request: Request) -> int:
     return 0
 
 
-def make_bundle(place: Place, request: Request, number: str) -> int:
-    """Pack the commits of a layer, in a box without a network. The caller holds the layer."""
-    layer = store.load(place.directory, number)
-    launch(Launch(plan_of_packing(place.host, request, layer)))
-
-
 def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
+    """The plan of a box without a network that packs the commits of a layer. Whoever asks for it holds the layer."""
     settings = gather(SETTINGS, host, request).settings
     plain = settings.without(MOUNTS, ENV, PUBLISH, HOST_PORTS, PACKAGES, MEMORY, PIDS, CPU)
     for setting, text in ((AUTH, NONE), (NETWORK, NO_NETWORK), (REVIEW, ON)):

@@ -49,19 +49,11 @@ class ReviewFeature(Feature):
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         """The project is a layer, or something in it is guarded that can be one: git's own never is."""
-        if not any(
-            mount.kind == LAYER
-            or (mount.kind == RO and mount.is_dir and mount.origin.is_rule("guard") and "/.git/" not in mount.path)
-            for mount in draft.mounts
-        ):
-            return Contribution()
         said = facts.settings[REVIEW]
-        if said.origin.is_default and facts.doubts_layers:
+        layered = [] if facts.is_reviewed else guarded_directories(facts, draft.mounts)
+        if not (facts.is_reviewed or layered) or (said.origin.is_default and facts.doubts_layers):
             return Contribution()
         state = _require_ground(facts)
-        layered = [] if facts.is_reviewed else guarded_directories(facts, draft.mounts)
-        if not (facts.is_reviewed or layered):
-            return Contribution()
         outside = next((one.source for one in draft.mounts if one.kind == LAYER and one.source != facts.project), "")
         roots = [mount.source for mount in layered] or [facts.project, *([outside] if outside else [])]
         review = Review(
@@ -155,19 +147,17 @@ def guarded_directories(facts: Facts, mounts: tuple[Mount, ...]) -> list[Mount]:
     another group, which no layer can change.
     """
     guards = [mount for mount in mounts if mount.origin.is_rule("guard") and mount.path == mount.source]
+    inside = [mount for mount in guards if mount.kind == RO and mount.is_dir and is_below(mount.path, facts.project)]
+    candidates = [mount for mount in inside if DOT_GIT not in mount.path.lower().split("/")]
     direct = [mount.source for mount in guards if mount.kind == RW]
     foreign = [entry.path for entry in facts.entries if entry.name == DOT_GIT]
-    foreign += _mounted_inside(facts)
+    foreign += _mounted_inside(facts) if candidates else []
     found: list[Mount] = []
-    for mount in guards:
+    for mount in candidates:
         path = mount.path
         around = max((place for place in direct if is_below(path, place)), key=len, default="")
         if (
-            mount.kind == RO
-            and mount.is_dir
-            and is_below(path, facts.project)
-            and DOT_GIT not in path.lower().split("/")
-            and not is_of_another_group(facts, path)
+            not is_of_another_group(facts, path)
             and _can_be_entered(facts, path)
             and not any(is_below(path, other.path) and not is_below(around, other.path) for other in found)
             and not any(is_inside(one, path) and not any(is_inside(one, part) for part in direct) for one in foreign)

@@ -24,8 +24,6 @@ DEEPEST = 200  # each directory on the way takes two descriptors and three frame
 MOST_COUNTED = 500_000  # entries below a directory that was deleted
 MOST_COMPARED = 1 << 26  # bytes; a larger file counts as changed
 MOST_SHOWN = 1 << 20  # bytes of a file that somebody looks at
-MOST_TASTED = 5000  # files that are looked into for zero bytes
-TASTE = 8000  # bytes, as git does it
 DOT_GIT = ".git"
 
 NEVER_GIT = "git's own: only commits arrive"
@@ -69,7 +67,6 @@ class Change(Record):
     old: Seen | None = None  # what the host has there; None: nothing
     gone: int = 0  # how many files go with a directory that was deleted or replaced
     is_conflict: bool = False
-    is_binary: bool = False
     holds_git: bool = False  # a directory that was deleted, with a repository in it
     target: str = ""  # of a symlink
     written: int = 0  # when the file of the layer was last changed, in nanoseconds; 0 if that cannot be told
@@ -158,7 +155,6 @@ class _Reader:
         self.device = status.st_dev
         self.changes: list[Change] = []
         self.never: list[Never] = []
-        self.tasted = 0
         # How many of the directories around are conflicts themselves.
         self.doubts = int(baseline.is_other(status))
 
@@ -239,13 +235,12 @@ class _Reader:
                 gone, is_touched, holds_git = count_below(lower, pair.name, path, self.baseline.is_touched)
                 is_conflict = is_conflict or is_touched
         target = os.readlink(pair.name, dir_fd=pair.upper) if is_link else ""
-        is_binary = not is_link and self._is_binary(pair)
         # To look into a file without permission is to change it. But then nobody on this host can read it either.
         written = new.st_ctime_ns if mode & stat.S_IRUSR or not os.geteuid() else 0
         kind, what = ADDED if old is None else CHANGED, LINK if is_link else FILE
         before = seen(old) if old is not None else None
         # All fields in their order: this is the way of a record that takes least, and there may be 100,000 changes.
-        last = (gone, is_conflict, is_binary, holds_git, target, written, new.st_ino, "")
+        last = (gone, is_conflict, holds_git, target, written, new.st_ino, "")
         self.changes.append(Change(path, kind, what, mode, new.st_size, before, *last))
 
     def _note(self, path: str, kind: str, what: str, mode: int, old: os.stat_result | None) -> None:
@@ -268,15 +263,8 @@ class _Reader:
         elif not self._is_mounted(path, old):
             gone, is_touched, holds_git = count_below(lower, name, path, self.baseline.is_touched)
             is_conflict = self._is_conflict(path, old) or is_touched
-            found = Change(path, DELETED, DIRECTORY, 0, 0, seen(old), gone, is_conflict, holds_git=holds_git)
+            found = Change(path, DELETED, DIRECTORY, 0, 0, seen(old), gone, is_conflict, holds_git)
             self.changes.append(found)
-
-    def _is_binary(self, pair: _Pair) -> bool:
-        self.tasted += 1
-        if not pair.new.st_size or self.tasted > MOST_TASTED:
-            return False
-        with files.Open(files.open_hidden_file(pair.upper, pair.name)) as descriptor:
-            return b"\0" in os.read(descriptor, TASTE)
 
 
 def permissions(status: os.stat_result) -> int:

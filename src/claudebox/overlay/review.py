@@ -92,13 +92,10 @@ class Kept:
 
 def finish(plan: Plan, review: Review, may_ask: bool) -> None:
     """Look at the layer of a box that has ended, and do what the user says, now or in advance."""
-    try:
-        layer = store.load(review.place, review.layer)
-    except Problem:
-        return
-    held = store.lock(layer)
-    if held < 0:
-        return  # another box goes on with it already
+    layer = store.load(review.place, review.layer)
+    held = store.lock(layer) if layer is not None else -1
+    if layer is None or held < 0:
+        return  # another box goes on with it already, or has removed it
     try:
         is_news = layer.is_whole or store.was_touched(layer, review.since)
         kept = Kept(layer, plan.person.home, plan.bwrap)
@@ -268,15 +265,5 @@ def _offer(repository: bundle.Repository, commits: bundle.Commits, number: str, 
 def kept_text(layer: Layer) -> str:
     """How to go on. In a direct project, commits are on this host at once, and files in layers are not."""
     text = f"claudebox: kept as review {layer.number}: claudebox --review land {layer.number} (or show, discard)\n"
-    return text + (BEHIND if not layer.is_whole and _has_committed(layer) else "")
-
-
-def _has_committed(layer: Layer) -> bool:
-    """Whether something was committed or checked out since the first box of the layer began, as git notes it."""
-    git_dir = find_repository(Tree(), layer.project).git_dir
-    for name in ("logs/HEAD", "index"):  # the first one is missing if somebody wants no notes
-        try:
-            return bool(git_dir) and os.lstat(f"{git_dir}/{name}").st_mtime_ns >= layer.baseline.since
-        except OSError:
-            continue
-    return False
+    has_git = bool(find_repository(Tree(), layer.project).git_dir)
+    return text + (BEHIND if has_git and not layer.is_whole else "")

@@ -257,8 +257,8 @@ def summary(number: str, changes: Sequence[Change], never: Iterable[Never], styl
         lines += _row("" if place else "host runs", names, style, RED, f"({escape(reason)})")
     conflicts = [_name(one) for one in changes if one.is_conflict]
     lines += [*_row("conflict", conflicts, style, YELLOW), " " * LABEL + MEANWHILE] if conflicts else []
-    large = [one for one in changes if one.kind in (ADDED, CHANGED) and (one.is_binary or one.size >= HUGE)]
-    lines += _row("big, binary", [f"{_name(one)} {bytes_text(one.size)}" for one in large], style, "")
+    large = [one for one in changes if one.kind in (ADDED, CHANGED) and one.size >= HUGE]
+    lines += _row("big", [f"{_name(one)} {bytes_text(one.size)}" for one in large], style, "")
     lines += _row("never lands", [f"{escape(one.path)} ({escape(one.reason)})" for one in never], style, YELLOW)
     return "".join(f"{line}\n" for line in lines)
 
@@ -355,8 +355,9 @@ def diff(change: Change, old: bytes | None, new: bytes | None, style: Style) -> 
         return
     if change.what == DIRECTORY or change.kind == MODE:
         return
-    if change.is_binary or b"\0" in (old or b"")[:MOST_SHOWN] or max(len(old or b""), change.size) > MOST_SHOWN:
-        yield style.paint(f"  {'binary' if change.is_binary else 'large'}: {bytes_text(change.size)}", DIM)
+    is_binary = any(b"\0" in (content or b"") for content in (old, new))
+    if is_binary or max(len(old or b""), change.size) > MOST_SHOWN:
+        yield style.paint(f"  {'binary' if is_binary else 'large'}: {bytes_text(change.size)}", DIM)
         return
     if new is None and change.kind != DELETED:
         yield style.paint(f"  cannot be read: {bytes_text(change.size)}", RED)

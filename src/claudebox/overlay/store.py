@@ -108,13 +108,13 @@ def _join(directory: str, name: str) -> str:
 
 def list_layers(place: str, project: str = "") -> list[Layer]:
     """The layers in a project's state, the oldest first; those of this very directory, if one is named."""
-    found = [layer for name in _numbers(place) if (layer := _load(place, name))]
+    found = [layer for name in _numbers(place) if (layer := load(place, name))]
     return [layer for layer in found if not project or layer.project == project]
 
 
 def list_damaged(place: str) -> list[str]:
     """Directories of layers whose note cannot be read, so that nobody knows whose they are."""
-    return [f"{place}/{name}" for name in _numbers(place) if _load(place, name) is None]
+    return [f"{place}/{name}" for name in _numbers(place) if load(place, name) is None]
 
 
 def _numbers(place: str) -> list[str]:
@@ -123,14 +123,8 @@ def _numbers(place: str) -> list[str]:
     return []
 
 
-def load(place: str, number: str) -> Layer:
-    layer = _load(place, number)
-    if layer is None:
-        raise Problem(f"there is no review {number} here", "see what there is: claudebox --review list")
-    return layer
-
-
-def _load(place: str, name: str) -> Layer | None:
+def load(place: str, name: str) -> Layer | None:
+    """The layer of this number; None if there is none, or nobody can tell whose it is."""
     import json
 
     directory = f"{place}/{name}"
@@ -207,15 +201,14 @@ def has_room(layer: Layer, places: tuple[str, ...]) -> bool:
 def is_untouched(layer: Layer) -> bool:
     """Whether the boxes of a layer have left nothing in it: there are only the directories that claudebox made."""
     made = _around(layer.places)
-    waiting = [""]
-    while waiting:
-        path = waiting.pop()
+    for path in made:
         ours, hosts = _lstat(_join(layer.upper, path)), _lstat(_join(layer.project, path))
-        if path not in made or ours is None or hosts is None or not stat.S_ISDIR(ours.st_mode):
+        if ours is None or hosts is None or not stat.S_ISDIR(ours.st_mode):
             return False
         if (ours.st_mode ^ hosts.st_mode) & files.PERMISSIONS:
             return False
-        waiting += [f"{path}/{name}" if path else name for name in os.listdir(_join(layer.upper, path))]
+        if not made.issuperset(f"{path}/{name}".lstrip("/") for name in os.listdir(_join(layer.upper, path))):
+            return False
     return True
 
 

@@ -40,11 +40,13 @@ class World:
         self.layer = land(self.layer, chosen, now)
 
     def recover(self) -> None:
-        self.layer = recover(store.load(self.place, self.layer.number))
+        self.layer = recover(self.again().layer)
 
     def again(self) -> World:
         """The same, as another process finds it on the disk."""
-        return World(self.project, self.place, store.load(self.place, self.layer.number))
+        layer = store.load(self.place, self.layer.number)
+        assert layer is not None
+        return World(self.project, self.place, layer)
 
     def write(self, name: str, text: str = "new\n", mode: int = 0o644) -> Path:
         """Write something into the layer, as the box would."""

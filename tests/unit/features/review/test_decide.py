@@ -218,15 +218,10 @@ def test_files_are_counted_and_not_their_directories(changes: list[Change], text
     assert landed_text(changes) == f"{text}\n"
 
 
-@pytest.mark.parametrize("note", ["logs/HEAD", "index"])
-def test_git_is_mentioned_only_if_something_was_committed(tmp_path: Path, note: str) -> None:
-    project = tmp_path / "project"
-    for name in (".github", ".git/objects", ".git/refs", ".git/logs"):
-        (project / name).mkdir(parents=True)
-    (project / ".git/HEAD").write_text("ref: refs/heads/main\n")
-    (project / ".git" / note).write_text("x")
-    os.utime(project / ".git" / note, (1, 1))
-    layer = store.make_layer(str(tmp_path / "layers"), str(project), "", (".github",))
+def test_git_is_mentioned_where_commits_are_here_and_files_wait(tmp_path: Path) -> None:
+    (tmp_path / "project/.github").mkdir(parents=True)
+    layer = store.make_layer(str(tmp_path / "layers"), str(tmp_path / "project"), "", (".github",))
     assert BEHIND not in kept_text(layer)
-    (project / ".git" / note).write_text("x\ny\n")
+    (tmp_path / "project/.git").mkdir()
     assert BEHIND in kept_text(layer)
+    assert BEHIND not in kept_text(layer.replace(places=("",)))
