@@ -344,30 +344,31 @@ def _note_known(layer: Layer, known: Known) -> Layer:
     return layer
 
 
-def _put_back(parent: int, last: str, stage: int, name: str, operation: Operation) -> None:
+def _put_back(parent: int, last: str, stage: int, number: str, operation: Operation) -> None:
     change, staged = operation.change, operation.staged
     found = files.lstat(parent, last)
+    is_ours = found is not None and staged is not None and _is_still_ours(parent, last, found, staged)
     if change.kind == MODE:
         if found is not None and change.old is not None and found.st_ino == change.old.inode:
             files.change_mode(parent, last, stat.S_IMODE(change.old.mode))
-        return
-    if staged is not None and _put_together(parent, last, stage, name, staged):
-        return
-    here = files.lstat(stage, name)
-    if here is not None and staged is not None and here.st_ino == staged.inode:
-        return  # it has not landed
-    is_ours = found is not None and staged is not None and _is_still_ours(parent, last, found, staged)
-    if here is not None and is_ours:
-        files.rename(stage, name, parent, last, files.EXCHANGE)
-    elif here is not None:
-        files.rename(stage, name, parent, last if found is None else f"{last}{BESIDE}", files.NO_REPLACE)
-    elif change.old is not None or not is_ours:
-        return  # it was put back, and the landing that did that was ended, too; or it is somebody else's now
-    elif change.what == DIRECTORY:
-        with suppress(OSError):  # somebody else has put something in there meanwhile
-            os.rmdir(last, dir_fd=parent)
+    elif change.old is None:
+        if is_ours and change.what == DIRECTORY:
+            with suppress(OSError):  # somebody else has put something in there meanwhile
+                os.rmdir(last, dir_fd=parent)
+        elif is_ours:
+            files.rename(parent, last, stage, number, files.NO_REPLACE)
     else:
-        files.rename(parent, last, stage, name, files.NO_REPLACE)
+        # What was there is in the stage, unless it has not landed, or was put back already. A file system that knows no
+        # exchange of two names has it beside for a moment.
+        for name in (number, f".{number}.aside"):
+            here = files.lstat(stage, name)
+            if here is None or (staged is not None and here.st_ino == staged.inode):
+                continue
+            if is_ours:
+                files.rename(stage, name, parent, last, files.EXCHANGE)
+            else:
+                files.rename(stage, name, parent, last if found is None else f"{last}{BESIDE}", files.NO_REPLACE)
+            return
 
 
 def _is_still_ours(parent: int, name: str, found: os.stat_result, staged: Seen) -> bool:
@@ -376,26 +377,6 @@ def _is_still_ours(parent: int, name: str, found: os.stat_result, staged: Seen) 
         return staged.is_same(found)
     with files.Open(os.open(name, files.DIRECTORY, dir_fd=parent)) as here:
         return not os.listdir(here)  # what has landed in it was put back before
-
-
-def _put_together(parent: int, last: str, stage: int, name: str, staged: Seen) -> bool:
-    """Mend an exchange in several steps (on a file system that knows no other), between which claudebox was ended.
-
-    Returns whether nothing more is to be done.
-    """
-    aside = f".{name}.aside"
-    found, here = files.lstat(stage, aside), files.lstat(stage, name)
-    if found is None:
-        return False
-    if found.st_ino == staged.inode:  # it was ended while it put things back
-        if here is not None:
-            files.rename(stage, name, parent, last, files.NO_REPLACE)
-        return True
-    if here is not None:
-        files.rename(stage, aside, parent, last, files.NO_REPLACE)
-        return True
-    os.rename(aside, name, src_dir_fd=stage, dst_dir_fd=stage)
-    return False
 
 
 def _remember(layer: Layer, project: int, operations: tuple[Operation, ...], around: dict[str, int]) -> Layer:
