@@ -339,12 +339,6 @@ class Review(Record):
     covered: tuple[Covered, ...]  # the project, or directories in it; and its repository, if that is elsewhere
     git: str = ""  # that repository's directory
     direct: tuple[Covered, ...] = ()  # places in those directories that the box changes on the host itself
-    # Known when the box is launched: the number of the layer, when that was, and for each directory that the layer
-    # covers where the kernel writes.
-    layer: str = ""
-    since: int = 0
-    parts: tuple[tuple[str, str, str], ...] = ()
-    veil: str = ""  # a directory that lies between the project and the layer, and hides names of secrets
 
     @property
     def is_whole(self) -> bool:

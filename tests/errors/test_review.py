@@ -122,7 +122,7 @@ PROBLEMS: Problems = {
     "review-no-layer": lambda _: store.make_layer("/dev/null/layers", "/home/alice/shop", ""),
     "review-no-mount": lambda _: no_mount(WHOLE),
     "review-no-mount-of-a-part": lambda _: no_mount(GUARDED),
-    "review-no-project": lambda _: mounting._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/"),
+    "review-no-project": lambda _: mounting._cover(0, review_of("/nonexistent", BY_DEFAULT), "/", "/", ""),
     "review-no-place": lambda _: mounting._make_directory("/proc/worktrees"),
     "review-no-note": lambda _: review._note("/proc/x/instances/y/reports", Carried(entries=frozenset({b"x"}))),
     "review-no-such": lambda scene: tend(with_layers(scene, NOWHERE), "show", "4"),

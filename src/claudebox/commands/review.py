@@ -180,7 +180,7 @@ def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
     plan = make_plan(host, Request(yes=True, run=("/bin/sh", "-c", SCRIPT)), plain)
     assert plan.review is not None
     out = Mount(RW, OUT, PACKS, source=layer.out)
-    return plan.having(plan.review.replace(layer=layer.number, parts=tuple(layer.parts()))).replace(
+    return plan.having(layer).replace(
         mounts=(*usable_mounts(plan.mounts, plan.review, layer), out),
         steps=tuple(step for step in plan.steps if step.moment in (Step.MOUNT, Step.BEFORE)),
     )

@@ -107,27 +107,22 @@ class Repository:
 
 def has_news(layer: Layer) -> bool:
     """Whether git in the box has moved a branch or made one. `git status` alone writes an index, which is no news."""
-    for place in (f"{layer.upper}/.git", f"{layer.directory}/git-upper"):
-        for name in ("packed-refs", "refs/heads", "HEAD", "worktrees", "reftable"):
-            if os.path.lexists(f"{place}/{name}"):
-                return True
-    return False
+    names = ("packed-refs", "refs/heads", "HEAD", "worktrees", "reftable")
+    return any(os.path.lexists(f"{upper}/{name}") for upper, _ in _git_dirs(layer) for name in names)
+
+
+def _git_dirs(layer: Layer) -> tuple[tuple[str, str], ...]:
+    """Where the layer has what git writes, each with the host's own directory."""
+    return (f"{layer.upper}/.git", f"{layer.project}/.git"), (f"{layer.directory}/git-upper", layer.git)
 
 
 def find_work_without_branch(layer: Layer) -> list[Never]:
     """What git in the box keeps for nobody's branch: it does not arrive, and would be lost with the layer."""
     found = []
-    for upper, git_dir in (
-        (f"{layer.upper}/.git", f"{layer.project}/.git"),
-        (f"{layer.directory}/git-upper", layer.git),
-    ):
+    for upper, git_dir in _git_dirs(layer):
         for name, reason in (("refs/stash", STASH), ("HEAD", DETACHED)):
-            theirs = Tree().read_plain(f"{upper}/{name}", LONGEST_NAME)
-            if (
-                theirs
-                and not theirs.startswith(b"ref:")
-                and theirs != Tree().read_plain(f"{git_dir}/{name}", LONGEST_NAME)
-            ):
+            theirs, ours = (Tree().read_plain(f"{place}/{name}", LONGEST_NAME) for place in (upper, git_dir))
+            if theirs and not theirs.startswith(b"ref:") and theirs != ours:
                 found.append(Never(f".git/{name}", reason))
     return found
 

@@ -200,9 +200,9 @@ class _Reader:
 
     def _compare_directory(self, pair: _Pair, depth: int, *, is_hidden: bool) -> None:
         path, old, mode = pair.path, pair.old, permissions(pair.new)
-        inner, below = -1, None
+        inner, original = files.open_hidden_directory(pair.upper, pair.name)
+        below = None
         try:
-            inner, original = files.open_hidden_directory(pair.upper, pair.name)
             if old is not None and stat.S_ISDIR(old.st_mode):
                 if self._is_mounted(path, old):
                     return
@@ -219,9 +219,9 @@ class _Reader:
             if original & files.PRIVATE != files.PRIVATE:
                 os.fchmod(inner, original)
         finally:
-            for descriptor in (inner, below):
-                if descriptor is not None and descriptor >= 0:
-                    os.close(descriptor)
+            os.close(inner)
+            if below is not None:
+                os.close(below)
 
     def _compare_leaf(self, pair: _Pair) -> None:
         path, new, old, lower = pair.path, pair.new, pair.old, pair.lower

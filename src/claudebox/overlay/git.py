@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 
+from claudebox import files
 from claudebox.errors import Problem
 from claudebox.host.git import Pairs, find_submodules, is_repository, parse_config, pointed_to
 from claudebox.host.git.directory import is_sound
@@ -37,6 +38,7 @@ MOST_INCLUDED = 100
 MOST_PARSED = 1 << 19
 MOST_REPOSITORIES = 2000
 MOST_INFLATED, MOST_YOUNG = 1 << 28, 20_000  # bytes of young objects, and files
+PIECE = 1 << 14  # bytes: zlib makes at most a thousand times as many of them
 HEX = frozenset("0123456789abcdef")
 
 SHA1_DIGITS = 40
@@ -262,16 +264,14 @@ def _inflate(path: str, name: str, room: int) -> int:
 
     digest = (hashlib.sha1 if len(name) == SHA1_DIGITS else hashlib.sha256)(usedforsecurity=False)
     reader, size = zlib.decompressobj(), 0
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    with open(os.open(path, flags), "rb") as file:
-        while size < room and not reader.eof:
-            more = reader.unconsumed_tail or file.read(1 << 16)
+    with open(os.open(path, files.READ), "rb") as file:
+        while not reader.eof and (piece := file.read(PIECE)):
             try:
-                part = reader.decompress(more, 1 << 20)
+                part = reader.decompress(piece)
             except zlib.error:
                 return 0
-            if not more and not part:
-                return 0  # it is cut off
             digest.update(part)
             size += len(part)
-    return -1 if not reader.eof else size if digest.hexdigest() == name else 0
+            if size >= room:
+                return -1
+    return size if reader.eof and digest.hexdigest() == name else 0

@@ -97,5 +97,6 @@ class Look:
                     found += lost
         except OSError:
             found += 1
-        os.close(here) if here >= 0 else None
+        if here >= 0:
+            os.close(here)
         return found

@@ -11,10 +11,10 @@ from claudebox.files import c_call
 from claudebox.host.git import find_repository
 from claudebox.host.git.directory import read_head, read_refs
 from claudebox.host.tree import Tree
-from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Launch, Mount, Plan, Review
+from claudebox.model import COVER, FILE, MASK, UNSEEN, Covered, Launch, Mount, Review
 from claudebox.output.terminal import say
 from claudebox.overlay import changes, store
-from claudebox.overlay.changes import Baseline, kind_seen
+from claudebox.overlay.changes import kind_seen
 from claudebox.overlay.kept import can_change_claudebox, is_alone
 from claudebox.overlay.machine import WALLS, WITHOUT
 from claudebox.overlay.store import Layer
@@ -38,9 +38,8 @@ def hold_layer(launch: Launch) -> Companion:
     made = [one.path for one in review.direct if one.identity == UNSEEN and _make_directory(one.path)]
     launch.mounts = usable_mounts(launch.mounts, review, layer)
     usable = {mount.source for mount in launch.mounts}
-    direct = tuple(one for one in review.direct if one.path in usable)
-    found = {"layer": layer.number, "since": store.now(), "parts": tuple(layer.parts()), "veil": launch.veil}
-    launch.keep(review.replace(direct=direct, **found))
+    launch.keep(review.replace(direct=tuple(one for one in review.direct if one.path in usable)))
+    launch.keep(layer)
     return Companion(held, clean_up=lambda: _remove_empty(made))
 
 
@@ -120,14 +119,14 @@ def mount_layers(launch: Launch) -> None:
     What is direct is opened before a layer hides it, and bound over that.
     """
     review = launch.get(Review)
-    parts = {root: (upper, work) for root, upper, work in review.parts}
+    parts = {root: (upper, work) for root, upper, work in launch.get(Layer).parts()}
     direct = {one.path: _open_direct(one) for one in review.direct}
     numbers = {covered.path: number for number, covered in enumerate(review.covered)}
     for path in sorted((*numbers, *direct), key=lambda path: path.count("/")):
         if path in direct:
             _bind(direct[path], path)
         else:
-            _cover(numbers[path], review, *parts[path])
+            _cover(numbers[path], review, *parts[path], launch.veil if path == review.project else "")
 
 
 def _open_direct(one: Covered) -> int:
@@ -153,7 +152,7 @@ def _bind(source: int, path: str) -> None:
     os.close(source)
 
 
-def _cover(number: int, review: Review, upper: str, work: str) -> None:
+def _cover(number: int, review: Review, upper: str, work: str, veil: str) -> None:
     """Mount an overlay. Its directories are named by descriptors: no path can be replaced, or be misread."""
     covered = review.covered[number]
     try:
@@ -164,11 +163,7 @@ def _cover(number: int, review: Review, upper: str, work: str) -> None:
     if (status.st_dev, status.st_ino) != covered.identity:
         raise _changed(covered.path)
     above, beside = os.open(upper, files.DIRECTORY), os.open(work, files.DIRECTORY)
-    lowers = (
-        (lower,)
-        if covered.path != review.project or not review.veil
-        else (os.open(review.veil, files.DIRECTORY), lower)
-    )
+    lowers = (os.open(veil, files.DIRECTORY), lower) if veil else (lower,)
     names = {"lowerdir": lowers, "upperdir": (above,), "workdir": (beside,)}
     where = [f"{key}=" + ":".join(f"/proc/self/fd/{one}" for one in values) for key, values in names.items()]
     options = ",".join([*where, "userxattr"])
@@ -201,20 +196,19 @@ def watch_layer(launch: Launch) -> Deed:
         from claudebox.overlay.review import finish
 
         del finish
-    review = launch.get(Review)
-    if not review.is_whole:
-        _note_tips(review)
-    return lambda may_ask: _finish(launch.plan, review, may_ask)
+    layer, since = launch.get(Layer), store.now()
+    if not layer.is_whole:
+        _note_tips(layer)
+    return lambda may_ask: _finish(launch, layer, since, may_ask)
 
 
-def _note_tips(review: Review) -> None:
+def _note_tips(layer: Layer) -> None:
     """Note where branches are when the first box of a layer begins: what those commits have is not the box's.
 
     While another box runs, or what it left was not looked at, nobody knows whose they are.
     """
-    tree, layer = Tree(), _layer(review)
-    path = f"{layer.directory}/{store.TIPS}"
-    git_dir = find_repository(tree, review.project).git_dir
+    tree, path = Tree(), f"{layer.directory}/{store.TIPS}"
+    git_dir = find_repository(tree, layer.project).git_dir
     if git_dir and not os.path.lexists(path) and store.is_untouched(layer):
         tips = dict.fromkeys((read_head(tree, git_dir).commit, *read_refs(tree, git_dir).tips.values()))
         # Not before: the other one may have begun meanwhile.
@@ -222,19 +216,13 @@ def _note_tips(review: Review) -> None:
             files.write_whole(path, " ".join(filter(None, tips)).encode(), is_safe=False)
 
 
-def _layer(review: Review) -> Layer:
-    directory = f"{review.place}/{review.layer}"
-    return Layer(review.layer, directory, review.project, review.git, Baseline(0, {}), review.places)
-
-
-def _finish(plan: Plan, review: Review, may_ask: bool) -> None:
+def _finish(launch: Launch, layer: Layer, since: int, may_ask: bool) -> None:
     """Most boxes leave nothing in a layer: then it goes, and what would show, ask and land need not be loaded."""
-    layer = _layer(review)
-    held = store.lock(layer) if not review.is_whole and store.is_untouched(layer) else -1
+    held = store.lock(layer) if not layer.is_whole and store.is_untouched(layer) else -1
     if held < 0:
         from claudebox.overlay.review import finish
 
-        finish(plan, review, may_ask)
+        finish(launch, layer, since, may_ask)
         return
     try:
         store.discard(layer)

@@ -11,7 +11,7 @@ from claudebox.host.git import find_repository
 from claudebox.host.git.directory import read_refs
 from claudebox.host.programs import trusted_program
 from claudebox.host.tree import Tree
-from claudebox.model import Plan, Review
+from claudebox.model import Launch, Review
 from claudebox.output.terminal import KEEP, ask, choose, errors_style, no_such_number, numbers_in, page, say
 from claudebox.overlay import bundle, store
 from claudebox.overlay.changes import DOT_GIT, NEVER_KIND, Change
@@ -90,19 +90,19 @@ class Kept:
             return []
 
 
-def finish(plan: Plan, review: Review, may_ask: bool) -> None:
+def finish(launch: Launch, layer: Layer, since: int, may_ask: bool) -> None:
     """Look at the layer of a box that has ended, and do what the user says, now or in advance."""
-    layer = store.load(review.place, review.layer)
-    held = store.lock(layer) if layer is not None else -1
-    if layer is None or held < 0:
+    held = store.lock(layer)
+    if held < 0:
         return  # another box goes on with it already, or has removed it
+    layer = store.load(*os.path.split(layer.directory)) or layer  # that box may have ended, too
     try:
-        is_news = layer.is_whole or store.was_touched(layer, review.since)
-        kept = Kept(layer, plan.person.home, plan.bwrap)
+        is_news = layer.is_whole or store.was_touched(layer, since)
+        kept = Kept(layer, launch.plan.person.home, launch.plan.bwrap)
         # What commits had before the first box of the layer: git here would show it as changed.
         if landed := kept.land_or_say(find_checkout(kept.layer, kept.changes, kept.bwrap)):
             say(checkout_text(landed))
-        end(kept, review.land, ask if may_ask else None, is_news=is_news)
+        end(kept, launch.get(Review).land, ask if may_ask else None, is_news=is_news)
     except KeyboardInterrupt:
         say(f"\n{kept_text(layer)}")
     finally:

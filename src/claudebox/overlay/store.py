@@ -149,8 +149,8 @@ def make_layer(place: str, project: str, git: str, places: tuple[str, ...] = (""
     try:
         files.make_private(place)
         number = _next_number(place, is_noted="" in places)
-        layer = Layer(number, f"{place}/{number}", project, git, Baseline(now(), {}, os.stat(project).st_ino))
-        layer = layer.replace(places=places)
+        baseline = Baseline(now(), {}, os.stat(project).st_ino)
+        layer = Layer(number, f"{place}/{number}", project, git, baseline, places)
         _make_directories(layer)
         # Nothing is in it yet, so nobody has to wait for the disk.
         note(layer, is_safe=False)
