@@ -15,7 +15,7 @@ from claudebox.errors import quote
 from claudebox.host import walk
 from claudebox.host.git import is_repository
 from claudebox.host.git.directory import RERERE, STRANGE, Refs, common_dir, read_all_refs
-from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
+from claudebox.host.git.index import LARGEST_INDEX_BYTES, find_hidden
 from claudebox.host.tree import Tree
 from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace
@@ -35,10 +35,10 @@ IN_THE_WAY = "a directory: the next box will not start"
 NESTED = "a repository: git obeys it"
 BROKEN, RESTORE = "the repository is broken: no HEAD or no objects", "copy it from a backup, or clone it anew"
 UNWATCHED, WATCH = "git status hides changes of these", "git update-index --no-skip-worktree --no-assume-unchanged"
-UNREADABLE, JOIN = "what git status hides could not be read", "git update-index --no-split-index"
+UNREADABLE, LOOK = "what git status hides could not be read", "git ls-files -v names it in small letters and by S"
 REPLACED = "its content is not what its name says: git would take it as it is"
 UNCHECKED, CHECK = "too many new objects to check what they are", "git fsck names those that are not what they say"
-TOO_LARGE = b"too large "  # stands for an index that was not read, with its status
+NOT_READ = b"not read"  # stands for an index for which there was no room
 REPLACE, REPLACING = "refs/replace/", "git shows another commit here than the one it pushes"
 COARSEST_CLOCK = 2_000_000_000  # nanoseconds: some file systems count in pairs of seconds
 
@@ -75,15 +75,11 @@ class Picture(Record):
 
         What the older box has made meanwhile is new to both.
         """
-
-        def is_newers(path: str, one: Trace) -> bool:
-            # What stands for many files has a key of its process.
-            return one.mode == REST or not any(is_inside(path, root) for root in self.roots)
-
-        files = {path: one for path, one in self.files.items() if one.mode != REST}
+        more = newer.files.items()
+        outside = {path: one for path, one in more if not any(is_inside(path, root) for root in self.roots)}
         return Picture(
             tuple(dict.fromkeys((*self.roots, *newer.roots))),
-            files | {path: one for path, one in newer.files.items() if is_newers(path, one)},
+            self.files | outside,
             min(self.since, newer.since),
             tuple(dict.fromkeys((*self.watched, *newer.watched))),
             newer.repositories | self.repositories,
@@ -142,18 +138,12 @@ def _repository(tree: Tree, root: str) -> str:
 
 
 def _read_indexes(tree: Tree, git_dirs: Iterable[str]) -> dict[str, bytes]:
-    """The indexes, as far as there is room. One that is split in two is not read: its flags may be in either part."""
     found: dict[str, bytes] = {}
-    room = LARGEST_INDEX_BYTES
+    room = LARGEST_INDEX_BYTES  # for all of them
     for git_dir in git_dirs:
-        status = tree.lstat(f"{git_dir}/index")
-        if any(name.startswith(SHARED) for name in tree.entries(git_dir)):
-            found[git_dir] = SHARED.encode()
-        elif status is not None and status.st_size >= room:
-            found[git_dir] = TOO_LARGE + repr((status.st_ino, status.st_mtime_ns, status.st_ctime_ns)).encode()
-        else:
-            found[git_dir] = tree.read_plain(f"{git_dir}/index", room) or b""
-            room -= len(found[git_dir])
+        index = tree.read_plain(f"{git_dir}/index", LARGEST_INDEX_BYTES) or b""
+        room -= len(index)
+        found[git_dir] = index if room > 0 else NOT_READ
     return found
 
 
@@ -241,10 +231,10 @@ class Comparison:
     def _hidden(self, git_dir: str, root: str, index: bytes) -> Iterator[Leftover]:
         """Files whose changes git was told not to show. In a sparse checkout such files are not there."""
         old = self.before.indexes.get(git_dir, b"")
-        hidden = find_hidden(index) if index != old else set()
-        known = find_hidden(old) if hidden != set() else set()
-        if hidden is None and (known is not None or index.startswith(TOO_LARGE)):
-            yield Leftover(CHANGED, f"{git_dir}/index", UNREADABLE, is_gits=True, mend=JOIN)
+        hidden = find_hidden(index) if index != old or index == NOT_READ else set()
+        known = find_hidden(old) if hidden else set()
+        if hidden is None:
+            yield Leftover(CHANGED, f"{git_dir}/index", UNREADABLE, is_gits=True, mend=LOOK)
         names = sorted((hidden or set()) - (known or set()))
         if names := [name for name in names if self.tree.lstat(f"{root}/{name}") is not None]:
             mend = f"{WATCH} {quote(names[0])}"
