@@ -19,8 +19,8 @@ from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Plan
 from claudebox.overlay import changes
 from claudebox.overlay.changes import DELETED, DIRECTORY, Change, read_in_layer, read_in_project, walk_below
-from claudebox.overlay.judge import reason_of, reasons_below
-from claudebox.overlay.kept import read_introduced, record
+from claudebox.overlay.comparison import reason_of, reasons_below
+from claudebox.overlay.kept import MORE, read_introduced, record
 from claudebox.overlay.places import MODULE, MODULES
 from claudebox.overlay.store import TIPS, Layer
 from claudebox.overlay.table import DOT_GIT, GIT, why
@@ -28,13 +28,13 @@ from claudebox.overlay.ways import WAYS
 from claudebox.paths import within
 from claudebox.process.git_objects import FILE, LINK, MISSING, NOTHING, PROGRAM, SUBMODULE, CannotTell, History, hash_of
 from claudebox.record import Record
+from claudebox.text import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Set
 
-    from claudebox.overlay.comparison import Picture
-    from claudebox.overlay.judge import Held
+    from claudebox.overlay.comparison import Held, Picture
 
 SECONDS, MOST_SECONDS = 10, 30  # for one repository, for all
 SECONDS_OF_A_CHECKOUT = 2
@@ -216,8 +216,7 @@ def changing(texts: tuple[str, ...]) -> str:
 
 
 def _some(texts: list[str] | tuple[str, ...]) -> str:
-    more = f" and {len(texts) - MOST_NAMED} more" if len(texts) > MOST_NAMED else ""
-    return f"{', '.join(texts[:MOST_NAMED])}{more}"
+    return ", ".join(some(texts, MOST_NAMED))
 
 
 def _label(name: str) -> str:
@@ -243,7 +242,7 @@ def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[C
     named = [one for one in leaves if one.reason and (reason := why(one.path)) and reason.is_grave]
     apart = [one for one in named if not f"{one.path}/".startswith(odd)]
     introduced = read_introduced(layer.reports)
-    if not (tips and git_dir and apart) or introduced is None or os.fsencode(common_dir(git_dir)) in introduced:
+    if not (tips and git_dir and apart) or not introduced.isdisjoint((MORE, os.fsencode(common_dir(git_dir)))):
         return []
     try:
         with (

@@ -166,7 +166,7 @@ def _find_carried(plan: Plan, before: Picture) -> Carried | None:
     from claudebox.overlay.history import find_all_carried
 
     reports = plan.state.reports if plan.state is not None else ""
-    commits = find_all_carried(plan, before, now, kept.read_introduced(reports) or frozenset())
+    commits = find_all_carried(plan, before, now, kept.read_introduced(reports))
     if commits and reports:
         kept.note_introduced(reports, commits.entries, is_whole=not commits.troubles)
     return commits
@@ -263,14 +263,12 @@ class Quarantine:
         """
         with files.Parent(f"{root}/{path}") as (source, name):
             _make_writable(source)
-            own, target = os.open(self.directory, files.DIRECTORY), -1
-            try:
+            with (
+                files.Open(os.open(self.directory, files.DIRECTORY)) as own,
                 # What was moved before may be a symlink, and lead anywhere.
-                target = files.open_below(own, os.path.dirname(path), makes=True)
+                files.Open(files.open_below(own, os.path.dirname(path), makes=True)) as target,
+            ):
                 _move(source, name, target)
-            finally:
-                for descriptor in filter(lambda one: one >= 0, (own, target)):
-                    os.close(descriptor)
             if old is None or old.content is None:
                 return False
             if stat.S_ISLNK(old.mode):

@@ -11,7 +11,6 @@ import os
 
 from claudebox import files
 from claudebox.errors import quote
-from claudebox.model import Trace
 from claudebox.overlay.changes import (
     ADDED,
     CHANGED,
@@ -187,7 +186,8 @@ class View(Record):
         lines: list[str] = []
         for number, one in members[:MOST_CONTENTS]:
             lines += [self.style.paint(f"{number:>3} {self.name(one.path)}", BOLD)]
-            old, new = _text(one.old), _text(one.new)
+            contents = [trace.content if trace and trace.content else b"" for trace in (one.old, one.new)]
+            old, new = (content.decode(errors="surrogateescape").splitlines() for content in contents)
             shown = list(unified(old, new, around=1)) if old and new else new or list(one.details) or [one.reason]
             lines += [f"    {cut(escape(line), WIDTH - 4)}" for line in shown[:MOST_LINES]]
             lines += [f"    … {counted(len(shown) - MOST_LINES, 'more line')}"] if len(shown) > MOST_LINES else []
@@ -218,14 +218,6 @@ def _short(name: str) -> str:
     while width(end) > LONGEST_NAME // 2:
         end = end[1:]
     return cut(name, LONGEST_NAME // 2) + end
-
-
-def _text(trace: Trace | None) -> list[str]:
-    if trace is None or trace.content is None:
-        return []
-    if b"\0" in trace.content:
-        return [f"binary, {counted(len(trace.content), 'byte')}"]
-    return trace.content.decode(errors="surrogateescape").splitlines()
 
 
 # What waits in a layer.
@@ -342,10 +334,10 @@ def diff_lines(layer: Layer, changes: Iterable[Change], style: Style) -> Iterato
         for one in changes:
             old = read_in_project(lower, one.path) if one.old is not None and one.what != DIRECTORY else None
             is_new = one.kind in (ADDED, CHANGED) and one.what == FILE
-            yield from diff(one, old, read_in_layer(upper, one) if is_new else None, style)
+            yield from _diff(one, old, read_in_layer(upper, one) if is_new else None, style)
 
 
-def diff(change: Change, old: bytes | None, new: bytes | None, style: Style) -> Iterator[str]:
+def _diff(change: Change, old: bytes | None, new: bytes | None, style: Style) -> Iterator[str]:
     """None stands for what does not exist or is not a file."""
     yield style.paint(f"{change.kind} {_name(change)}{_details(change)}", BOLD)
     if change.reason:

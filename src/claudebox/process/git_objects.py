@@ -141,27 +141,26 @@ class History:
         self.newest: list[tuple[int, bytes]] = []
 
     def go_on(self) -> bool:
-        """Go on until a commit was read that nobody has read before. False if there is none, or too many."""
-        read = len(self.objects.commits)
-        while len(self.objects.commits) == read and (self.tips or self.newest) and len(self.order) < MOST_COMMITS:
-            following = [self.tips.pop()] if self.tips else []
-            if self.newest:
-                parents = self.objects.commits[heappop(self.newest)[1]].parents
-                following += [one for one in parents if one not in self.known]
-            for name in following:
-                self.known.add(name)
-                try:
-                    heappush(self.newest, (-self.objects.commit(name).date, name))
-                    self.order.append(name)
-                except CannotTell:
-                    pass  # a shallow history ends somewhere
-        return len(self.objects.commits) > read
+        """Read one more tip, and the parents of the newest commit. False if there are none, or too many."""
+        if not (self.tips or self.newest) or len(self.order) >= MOST_COMMITS:
+            return False
+        following = [self.tips.pop()] if self.tips else []
+        if self.newest:
+            parents = self.objects.commits[heappop(self.newest)[1]].parents
+            following += [one for one in parents if one not in self.known]
+        for name in following:
+            self.known.add(name)
+            with suppress(CannotTell):  # a shallow history ends somewhere
+                heappush(self.newest, (-self.objects.commit(name).date, name))
+                self.order.append(name)
+        return True
 
     def walk(self) -> Iterator[bytes]:
         number = 0
-        while number < len(self.order) or self.go_on() or number < len(self.order):
-            yield self.order[number]
-            number += 1
+        while number < len(self.order) or self.go_on():
+            if number < len(self.order):
+                yield self.order[number]
+                number += 1
 
     def find_new(self, tip: bytes) -> tuple[list[bytes], str]:
         """The commits that only this tip leads to, the oldest first; and why these are not all, "" if they are.
