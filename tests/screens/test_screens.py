@@ -12,7 +12,7 @@ from claudebox import cli, consent, start
 from claudebox.commands.help import whole_help
 from claudebox.consent import find_news
 from claudebox.errors import Problem
-from claudebox.features.guard.decide import is_guard
+from claudebox.features.guard import is_guard
 from claudebox.features.table import SETTINGS
 from claudebox.model import Finding, Plan
 from claudebox.output.audit import news_text

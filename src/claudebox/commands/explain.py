@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from claudebox import model
 from claudebox.errors import Problem
-from claudebox.features.guard.decide import is_guard
+from claudebox.features.guard import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.table import FEATURES
 from claudebox.features.wishes import settle, wished_mounts

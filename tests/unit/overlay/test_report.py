@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudebox import files
-from claudebox.features.guard.decide import plan_guard
+from claudebox.features.guard import plan_guard
 from claudebox.host.git.index import find_hidden
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.guard import Report
-from claudebox.features.guard.decide import is_guard
+from claudebox.features.guard import Report, is_guard
 from claudebox.features.review import OF_ANOTHER_GROUP, ReviewFeature
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
