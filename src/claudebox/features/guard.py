@@ -38,8 +38,8 @@ from claudebox.overlay.git import DETOUR, Account
 from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
 from claudebox.overlay.table import CLAUDES, DOT_GIT, GIT, UNSEEN, WANTED, WHOLE, WORKTREES, held_rows
 from claudebox.overlay.ways import WAYS, find_ways
-from claudebox.paths import absolute, is_below, is_inside, move, parents, within
-from claudebox.settings.table import GUARDED, HIDES, REVIEW, WRITABLE
+from claudebox.paths import is_below, is_inside, move, parents, within
+from claudebox.settings.table import GUARDED, REVIEW, WRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,32 +79,23 @@ would vanish.
 
 class Guarding(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        tree, project, environ = facts.tree, facts.project, facts.host.environ
-        account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
+        tree, project, home = facts.tree, facts.project, facts.host.person.home
+        account = Account(home, host_configs(facts.host.environ, home))
         others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
-        entries = (
-            *facts.entries,
-            *(entry for directory in others for entry in list_directory(tree, directory, WANTED)),
-        )
-        opened = openings(facts.settings[WRITABLE], project, facts.host.person.home)
+        beside = [entry for directory in others for entry in list_directory(tree, directory, WANTED)]
+        opened = openings(facts.settings[WRITABLE], project, home)
         outside = [facts.repository.outside] if facts.repository.outside else []
         roots = tuple(dict.fromkeys((project, *others, *outside)))
         # A project that is a layer is as it was when the box has ended: there is nothing to look for.
         reached = tuple(others) if facts.is_reviewed else roots
         ways = find_ways(facts.host, roots)
-        last = tree.lstat(f"{facts.claude.instance.masks}/lock")  # touched whenever a box starts
-        since = last.st_mtime_ns if last is not None else 0
-        found = find_places(tree, roots, entries, account, ways, since=since, refuses=True)
+        found = find_places(tree, roots, (*facts.entries, *beside), account, ways, since=facts.since, refuses=True)
         guard = plan_guard(tree, found.guarded, draft.mounts, opened)
         guard = guard.replace(
             opened=(*guard.opened, *accept_detours(found.detours, opened)),
             others=found.others,
             roots=reached,
-            hidden=frozenset(
-                absolute(hide.text, project, facts.host.person.home)
-                for hide in facts.settings[HIDES]
-                if not hide.origin.is_projects
-            ),
+            hidden=facts.hidden,
             git_configs=account.configs,
             ways=ways,
         )

@@ -26,7 +26,18 @@ from claudebox.overlay.store import TIPS, Layer
 from claudebox.overlay.table import DOT_GIT, GIT, why
 from claudebox.overlay.ways import WAYS
 from claudebox.paths import within
-from claudebox.process.git_objects import FILE, LINK, MISSING, NOTHING, PROGRAM, SUBMODULE, CannotTell, History, hash_of
+from claudebox.process.git_objects import (
+    FILE,
+    LINK,
+    MISSING,
+    NOTHING,
+    PROGRAM,
+    SUBMODULE,
+    CannotTell,
+    History,
+    hash_of,
+    open_objects,
+)
 from claudebox.record import Record
 from claudebox.text import some
 
@@ -117,8 +128,6 @@ def find_carried(
     moved = [name for name in new if new[name] not in known]
     if not moved:
         return Carried()
-    from claudebox.process.git_objects import open_objects
-
     # Where a ref was that has moved comes first: most of what is new begins there.
     tips = [bytes.fromhex(tip) for tip in (*(old[name] for name in moved if name in old), *old.values())]
     try:
@@ -232,8 +241,6 @@ def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[C
     the first box of the layer: nothing is new, and nothing is lost. Where a file goes, that commit has to be one of
     them. What boxes have committed does not count, nor does a repository that a box has made.
     """
-    from claudebox.process.git_objects import open_objects
-
     tips = (Tree().read_plain(f"{layer.directory}/{TIPS}", LARGEST) or b"").decode().split()
     git_dir = find_repository(Tree(), layer.project).git_dir
     odd = tuple(f"{change.path}/" for change in found if _is_odd(change))
