@@ -67,9 +67,8 @@ def _import_everything() -> None:
     import difflib
 
     from claudebox.overlay import history, screen
-    from claudebox.process import git_objects
 
-    del difflib, history, git_objects, screen
+    del difflib, history, screen
 
 
 def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "", layers: Layers = ()) -> bool:
