@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     _Entry = tuple[str, int, int, int]  # name, flags, where it begins, and how much of the name is the last one's
 
-LARGEST_INDEX_BYTES, MOST_SEARCHED, WORD = 1 << 26, 1 << 31, 1 << 32
+LARGEST_INDEX_BYTES, WORD = 1 << 26, 1 << 32
 NAME_LENGTH = 0xFFF  # these bits of an entry's flags
 BLOB, FLAGS = 20, 2
 PACK_HEAD, PACK_NAMES, MOST_PACKS = b"\xfftOc\0\0\0\2", 8 + 256 * 4, 200
@@ -34,9 +34,8 @@ class Indexes:
         self.tree = tree
         self.project = project
         self.git_dirs = {project: git_dir}
-        self.content: dict[str, bytes] = {}
+        self.found: dict[str, dict[str, bytes]] = {}
         self.room = LARGEST_INDEX_BYTES  # of all of them
-        self.search = MOST_SEARCHED
 
     def repository(self, path: str) -> str:
         """The checkout that a file belongs to, "" if it is in none."""
@@ -64,35 +63,27 @@ class Indexes:
 
     def tracks(self, path: str) -> bool:
         checkout = self.repository(path)
-        return bool(checkout) and path[len(checkout) + 1 :] in self.names(checkout)
+        return bool(checkout) and path[len(checkout) + 1 :] in self.tracked(checkout)
 
     def has_seen(self, path: str, length: int, status: os.stat_result) -> bool:
         """Whether git has looked at this very file: the index has its inode, size and time.
 
         An agent can add the name of a file that does not exist yet, but cannot know its numbers. A file with other
-        numbers has changed since, or git never saw it. Indexes that are too large are not searched.
+        numbers has changed since, or git never saw it.
         """
-        index, name = self._index(path[: length - 1]), path[length:].encode(errors="surrogateescape")
-        self.search -= len(index)
-        place = _place(index, name) if self.search > 0 else -1
-        start = place - FLAGS - BLOB - HASH - (FLAGS if index.startswith(b"DIRC\0\0\0\3") else 0)
-        seconds, part, inode, size = (
-            int.from_bytes(index[start + at : start + at + 4], "big") for at in (8, 12, 20, 36)
-        )
+        known = self.tracked(path[: length - 1]).get(path[length:], b"")
+        seconds, part, inode, size = (int.from_bytes(known[at : at + 4], "big") for at in (8, 12, 20, 36))
         second, nanoseconds = divmod(status.st_mtime_ns, 10**9)
-        known = second % WORD, status.st_ino % WORD, status.st_size % WORD
-        return place >= 0 and (seconds, inode, size) == known and part in (0, nanoseconds)
+        is_same = (seconds, inode, size) == (second % WORD, status.st_ino % WORD, status.st_size % WORD)
+        return bool(known) and is_same and part in (0, nanoseconds)
 
-    def names(self, checkout: str) -> list[str]:
-        """The paths in a checkout that git tracks, in order. With an index that cannot be read it tracks nothing."""
-        return _paths(self._index(checkout))
-
-    def _index(self, checkout: str) -> bytes:
-        if checkout not in self.content:
+    def tracked(self, checkout: str) -> dict[str, bytes]:
+        """The files of a checkout that git tracks, in order, each with its status. Without a readable index: none."""
+        if checkout not in self.found:
             index = self.tree.read_plain(f"{self.git_dir(checkout)}/index", LARGEST_INDEX_BYTES) or b""
             self.room -= len(index)
-            self.content[checkout] = index if self.room > 0 else b""
-        return self.content[checkout]
+            self.found[checkout] = _statuses(index) if self.room > 0 else {}
+        return self.found[checkout]
 
     def ignoring(self, paths: Iterable[str]) -> bytes:
         """Patterns that keep git from adding these files, each from the root of its repository."""
@@ -151,28 +142,19 @@ def _literal(character: str) -> str:
     return f"\\{character}" if character in "*?[\\ !#" else "?" if character in "\n\r" else character
 
 
-def _place(index: bytes, name: bytes) -> int:
-    """Where the first entry with this name has it, in the formats that spell names out; -1 if there is none."""
-    is_spelled = index.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3"))
-    place = index.find(name + b"\0") if is_spelled else -1
-    while place >= 0 and int.from_bytes(index[place - FLAGS : place], "big") & NAME_LENGTH != min(
-        len(name), NAME_LENGTH
-    ):
-        place = index.find(name + b"\0", place + 1)
-    return place
-
-
-def _paths(index: bytes) -> list[str]:
-    """All paths of an index, which may have 100,000 and is read at every start."""
+def _statuses(index: bytes) -> dict[str, bytes]:
+    """What an index says of each file. It may have 100,000, and is read at every start."""
     amount = int.from_bytes(index[8:12], "big")
-    if amount > MANY and index.startswith(b"DIRC\0\0\0\2"):
+    if amount > MANY and index.startswith(VERSIONS[0]):
         import re  # which takes as long as to read some thousand entries one by one
 
         # The first bytes of an entry are a time, which is hardly ever zero.
-        names = re.compile(rb"(?s:.{62})([^\0]+)\0+").findall(index, 12)[:amount]
-        if len(names) == amount:
-            return b"\0".join(names).decode(errors="surrogateescape").split("\0")
-    return [entry[0] for entry in _entries(index, BLOB)[0]] if index.startswith(VERSIONS) else []
+        found = re.compile(rb"(?s:(.{40}).{22})([^\0]+)\0+").findall(index, 12)[:amount]
+        if len(found) == amount:
+            names = b"\0".join([name for _, name in found]).decode(errors="surrogateescape").split("\0")
+            return dict(zip(names, [status for status, _ in found], strict=True))
+    entries = _entries(index, BLOB)[0] if index.startswith(VERSIONS) else []
+    return {name: index[start : start + HASH] for name, _, start, _ in entries}
 
 
 # Directories whose content tools make; the walk enters them, but nobody writes down a secret there.
@@ -220,7 +202,9 @@ class Loose:
         if directory not in self.tracked:
             is_checkout = (above not in self.tracked or ".git" in names) and bool(self.indexes.git_dir(directory))
             self.tracked[directory] = (
-                (self.indexes.names(directory), len(directory) + 1) if is_checkout else self.tracked.get(above, ([], 0))
+                (list(self.indexes.tracked(directory)), len(directory) + 1)
+                if is_checkout
+                else self.tracked.get(above, ([], 0))
             )
         tracked, length = self.tracked[directory]
         inner = f"{directory}/"[length:]
