@@ -354,21 +354,16 @@ def way_findings(guard: Guard, ways: Ways, project: str) -> list[Finding]:
 
 def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:
     subject, rule = opening.said.text, opening.said.origin.shown
-    is_there = tree.lstat(opening.path) is not None
-    is_part = is_there and any(is_below(opening.path, guarded.path) for guarded in guard.held)
+    is_part = tree.lstat(opening.path) is not None and any(is_below(opening.path, one.path) for one in guard.held)
     if is_part or any(opening.opens(guarded.path) for guarded in guard.opened):
         return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
-    if not is_there:
-        return Finding(Finding.NOTE, subject, f"{rule} would open it, but it does not exist")
     return Finding(Finding.NOTE, subject, f"{rule} opens nothing: nothing there is guarded")
 
 
 def _linked_elsewhere(tree: Tree, path: str) -> list[str]:
     names = tree.entries(path)[:MOST_LINKED] if tree.is_plain_directory(path) else []
-    statuses = {file: tree.lstat(file) for file in [f"{path}/{name}" for name in names] or [path]}
-    return [
-        file for file, one in statuses.items() if one is not None and stat.S_ISREG(one.st_mode) and one.st_nlink > 1
-    ]
+    statuses = [(file, tree.lstat(file)) for file in [f"{path}/{name}" for name in names] or [path]]
+    return [file for file, one in statuses if one is not None and stat.S_ISREG(one.st_mode) and one.st_nlink > 1]
 
 
 def _with_reasons(label: str, members: Iterable[Guarded], project: str) -> Iterable[Line]:

@@ -338,20 +338,14 @@ def find_inodes(
 
 
 def _has_changed(tree: Tree, directory: str, since: int) -> bool:
-    try:
-        return os.lstat(tree.root + directory).st_ctime_ns >= since
-    except OSError:
-        return True
+    status = tree.lstat_anew(directory)
+    return status is None or status.st_ctime_ns >= since
 
 
 def _may_be_opened(tree: Tree, directory: str) -> bool:
     """Whether the agent, as the owner, can make the directory readable again."""
-    try:
-        return os.lstat(tree.root + directory).st_uid == os.geteuid()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
+    status = tree.lstat_anew(directory)
+    return not tree.lacks(directory) if status is None else status.st_uid == os.geteuid()
 
 
 SMALL_FILE_BYTES = 1 << 16

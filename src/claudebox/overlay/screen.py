@@ -194,8 +194,8 @@ class View(Record):
         lines += [f"  and {len(members) - MOST_CONTENTS} more"] if len(members) > MOST_CONTENTS else []
         return "".join(f"{line}\n" for line in lines)
 
-    def moved(self, directory: str, names: list[str], restored: list[str], back: str) -> str:
-        """Where the files are now, and how to get one of them back."""
+    def moved(self, directory: str, names: list[str], restored: list[str], back: str, failed: dict[str, str]) -> str:
+        """Where the files are now, how to get one of them back, and why others were not moved."""
         lines = []
         if names:
             place = shorten_home(directory, self.home) if quote(directory) == directory else quote(directory)
@@ -204,10 +204,8 @@ class View(Record):
         if restored:
             known = some([_short(self.name(path)) for path in restored], MOST_NAMED)
             lines += fill(f"As before the box again: {', '.join(known)}".split(" "), 0)
+        lines += [f"{self.name(path)} was not moved: {escape(reason)}" for path, reason in failed.items()]
         return "".join(f"{line}\n" for line in lines)
-
-    def not_moved(self, failed: dict[str, str]) -> str:
-        return "".join(f"{self.name(path)} was not moved: {escape(reason)}\n" for path, reason in failed.items())
 
 
 def _short(name: str) -> str:
@@ -237,7 +235,8 @@ def summary(number: str, changes: Sequence[Change], never: Iterable[Never], styl
     """What would land, never without what would be deleted."""
     lines = [style.paint(f"claudebox: review {number}: {counts(changes)}", BOLD)]
     deleted = [one for one in changes if one.kind == DELETED]
-    lines += _row("deleted", [_name(one) + _amount(one) for one in deleted], style, RED)
+    names = [_name(one) + (f" ({counted(one.gone, 'file')})" if one.what == DIRECTORY else "") for one in deleted]
+    lines += _row("deleted", names, style, RED)
     replaced = [one for one in changes if one.gone and one.kind != DELETED]
     texts = [f"{escape(one.path)}/ (by a {one.what}; {counted(one.gone, 'file')} deleted)" for one in replaced]
     lines += _row("replaced", texts, style, RED)
@@ -303,11 +302,6 @@ def _is_room(change: Change) -> bool:
 
 def _name(change: Change) -> str:
     return escape(change.path) + ("/" if change.what == DIRECTORY else "")
-
-
-def _amount(change: Change) -> str:
-    """How much goes with a directory that is deleted."""
-    return f" ({counted(change.gone, 'file')})" if change.what == DIRECTORY else ""
 
 
 def listing(changes: Sequence[Change], style: Style) -> str:

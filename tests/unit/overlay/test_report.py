@@ -127,8 +127,7 @@ def test_texts_are_exactly_these(tmp_path: Path, golden: Golden, scene: str) -> 
         "report": VIEW.report(rows(leftovers)) + VIEW.carried(CARRIED),
         "contents": VIEW.contents(rows(leftovers[:8])),
         "whole": VIEW.whole(leftovers, CARRIED),
-        "moved": VIEW.moved(directory, [".mcp.json", "a b"], [f"{P}/.git/config"], ".mcp.json")
-        + VIEW.not_moved({f"{P}/x\n": "Busy"}),
+        "moved": VIEW.moved(directory, [".mcp.json", "a b"], [f"{P}/.git/config"], ".mcp.json", {f"{P}/x\n": "Busy"}),
     }
     golden.check_scene("report.txt", scene, texts[scene])
     assert texts[scene].replace("\n", "").isprintable()

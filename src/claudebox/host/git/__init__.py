@@ -52,9 +52,7 @@ def find_repository(tree: Tree, project: str) -> Repository:
     dot_git = f"{project}/.git"
     if tree.lstat(dot_git) is None:
         return _enclosing(tree, project)
-    real = tree.resolve(dot_git)
-    if real is None:
-        return Repository(trouble=f"{dot_git} is a dangling symlink")
+    real = tree.resolve(dot_git) or dot_git
     if tree.is_dir(real):
         return _directory(tree, project, real)
     return _pointed(tree, project, real)
