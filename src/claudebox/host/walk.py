@@ -273,24 +273,19 @@ def find_links(
     for _ in range(depth):
         below: list[str] = []
         for here in level:
+            if room[0] <= 0:
+                return
             try:
-                listing = os.scandir(tree.root + here) if room[0] > 0 else None
+                with os.scandir(tree.root + here) as scan:
+                    listing = list(islice((one for one in scan if one.name.startswith(begin)), room[0]))
             except OSError:
                 continue
-            if listing is None:
-                return
-            room[0] -= COST_OF_A_DIRECTORY
-            with listing:
-                for entry in listing:
-                    if not entry.name.startswith(begin):
-                        continue
-                    room[0] -= 1
-                    if room[0] < 0:
-                        return
-                    if entry.is_symlink():
-                        yield f"{here}/{entry.name}"
-                    elif entry.is_dir(follow_symlinks=False):
-                        below.append(f"{here}/{entry.name}")
+            room[0] -= COST_OF_A_DIRECTORY + len(listing)
+            for entry in listing:
+                if entry.is_symlink():
+                    yield f"{here}/{entry.name}"
+                elif entry.is_dir(follow_symlinks=False):
+                    below.append(f"{here}/{entry.name}")
         level = below
 
 

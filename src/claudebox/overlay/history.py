@@ -176,8 +176,8 @@ class _Search:
         except CannotTell as error:
             trouble = str(error) if not may_lack or str(error) != MISSING.format(tip.hex()) else ""
         for path, commits in numbers.items():
-            some = _some(list(map(str, commits)))
-            text = f"commit{'s' if len(commits) > 1 else ''} {some} of {label}" if commits else label
+            which = _some(list(map(str, commits)))
+            text = f"commit{'s' if len(commits) > 1 else ''} {which} of {label}" if commits else label
             if commits or trouble:
                 self.found.setdefault(path, []).append(text)
                 self.first.setdefault(path, tip)

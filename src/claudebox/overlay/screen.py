@@ -150,7 +150,10 @@ class View(Record):
         others: list[str] = []
         for path in paths:
             found = held_names(path.partition("/")[0])
-            known.setdefault(found[0], []).append(path) if found else others.append(path)
+            if found:
+                known.setdefault(found[0], []).append(path)
+            else:
+                others.append(path)
         room = max(MOST_NAMED - len(known), 0)
         texts = [self._unit(name, members) for name, members in known.items()]
         words = ", ".join((*texts, *(_short(self.name(path)) for path in others[:room]))).split(" ")
