@@ -319,10 +319,6 @@ def _parts_opened(tree: Tree, held: str, path: str, opened: list[Opening]) -> li
     ]
 
 
-def is_guard(mount: Mount) -> bool:
-    return mount.origin.is_rule(RULE)
-
-
 def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str) -> list[Finding]:
     def found(kind: str, path: str, text: str) -> Finding:
         return Finding(kind, within(path, project), text)

@@ -70,7 +70,7 @@ class NameFilter(Record):
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    directories: frozenset[str] = frozenset()  # `spelled`; every file below one of such a name is of interest
+    directories: frozenset[str] = frozenset()  # `spelled`; all that is below one of such a name is of interest
     links: bool = False  # whether every symlink is of interest, whatever its name
     dots: bool = False  # whether every name that begins with a dot is
 
@@ -166,7 +166,6 @@ def walk_project(
     found: list[Entry] = []
     level = [project]
     entered = [] if entered is None else entered
-    whole: set[str] = set()  # directories of which every file is of interest
     linked: set[str] = set()
     for _ in range(DEEPEST):
         below: list[str] = []
@@ -179,25 +178,18 @@ def walk_project(
             except OSError:
                 found.append(Entry(directory, UNREAD))
                 continue
-            is_whole = directory in whole
+            is_whole = not wanted.directories.isdisjoint(spelled(directory[len(project) :]).split("/"))
             with scan:
                 while listing := list(islice(scan, MOST_AT_ONCE)):
                     names = [entry.name for entry in listing]
                     others = [entry for entry in listing if not entry.is_file(follow_symlinks=False)]
-                    here = sieve.find(directory, listing, names, others)
-                    inner = [
-                        one.name for one in others if one.is_dir(follow_symlinks=False) and one.name not in SKIPPED
-                    ]
-                    if is_whole:
-                        all_of_it = [Entry(f"{directory}/{one.name}", _kind(one)) for one in listing]
-                        here += [one for one in all_of_it if one.kind != DIRECTORY and one not in here]
+                    all_of_it = [Entry(f"{directory}/{one.name}", _kind(one)) for one in listing] if is_whole else []
+                    here = all_of_it or sieve.find(directory, listing, names, others)
                     found += here
                     if loose is not None:
                         loose.look(directory, listing, names)
-                    if is_whole or wanted.directories:
-                        told = [name for name in inner if is_whole or spelled(name) in wanted.directories]
-                        whole.update(f"{directory}/{name}" for name in told)
-                    below += [f"{directory}/{name}" for name in inner]
+                    inner = [one.name for one in others if one.is_dir(follow_symlinks=False)]
+                    below += [f"{directory}/{name}" for name in inner if name not in SKIPPED]
                     behind = {_behind(tree, project, one.path) for one in here if one.kind == LINK} - linked
                     linked |= behind
                     below += filter(None, sorted(behind))

@@ -129,15 +129,10 @@ def look_back(plan: Plan, *, may_ask: bool) -> bool:
         if picture is None and state is not None:
             say(NOTHING_KNOWN)
             note_introduced(state.reports, frozenset(), is_whole=False)
-            remove(path)
+            os.unlink(path)
         elif picture is not None and report(plan, picture, ask if may_ask else None, heading=NOBODY_LOOKED):
-            remove(path)
+            os.unlink(path)
     return bool(path)
-
-
-def remove(path: str) -> None:
-    if path:
-        os.unlink(path)
 
 
 def keep_report(state: Instance | None, shown: str, everything: str) -> bool:

@@ -58,8 +58,8 @@ def watch_project(launch: Launch) -> Deed:
         # A box that has ended meanwhile may have undone what it did, and left it to this one to do it again. One that
         # still runs looks itself.
         ended = {path: one for path, one in others.items() if not os.path.lexists(path)}
-        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers):
-            kept.remove(picture)
+        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers) and picture:
+            os.unlink(picture)
 
     return deed
 

@@ -105,7 +105,8 @@ def test_finds_words_and_whatever_is_written_in_capitals(tmp_path: Path) -> None
 def test_finds_every_file_below_a_directory_however_names_are_spelled(tmp_path: Path) -> None:
     make(tmp_path, "a/.aws/sso/cache/x.json", "a/x.json", ".Deploy_Key", "deploy-key", "b/.x_y.pem")
     wanted = NameFilter(frozenset({"deploy-key"}), suffixes=(".pem",), directories=frozenset({".aws"}))
-    expected = {"/p/a/.aws/sso/cache/x.json", "/p/.Deploy_Key", "/p/deploy-key", "/p/b/.x_y.pem"}
+    below = {"/p/a/.aws/sso", "/p/a/.aws/sso/cache", "/p/a/.aws/sso/cache/x.json"}
+    expected = {*below, "/p/.Deploy_Key", "/p/deploy-key", "/p/b/.x_y.pem"}
     assert {path for path, _ in walk(tmp_path, wanted)} == expected
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.guard import Report, is_guard
+from claudebox.features.guard import RULE, Report
 from claudebox.features.review import OF_ANOTHER_GROUP, ReviewFeature
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
 from claudebox.mounts import PIN
@@ -44,7 +44,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def guards(plan: Plan) -> dict[str, str]:
-    return {within(one.path, P): one.kind for one in plan.mounts if is_guard(one) and one.origin != PIN}
+    return {within(one.path, P): one.kind for one in plan.mounts if one.origin.is_rule(RULE) and one.origin != PIN}
 
 
 def test_directories_are_layers_and_git_and_files_are_not(machine: Machine) -> None:
