@@ -258,7 +258,8 @@ def summary(number: str, changes: Sequence[Change], never: Iterable[Never], styl
 
 
 def counts(changes: Sequence[Change]) -> str:
-    counting = _without_directories(changes)
+    """How many files, with those of deleted directories. A new directory counts only if there is nothing else."""
+    counting = [one for one in changes if one.what != DIRECTORY or one.kind == DELETED]
     parts = [
         (sum(one.kind == ADDED for one in counting), "added"),
         (sum(one.kind == CHANGED for one in counting), "changed"),
@@ -268,29 +269,16 @@ def counts(changes: Sequence[Change]) -> str:
     said = [f"{amount} {word}" for amount, word in parts if amount]
     if modes := sum(one.kind == MODE for one in changes):
         said.append(counted(modes, "mode of a directory", "modes of directories"))
-    return ", ".join(said) or (_directories(len(changes)) if changes else "no files")
+    return ", ".join(said) or (counted(len(changes), "directory", "directories") if changes else "no files")
 
 
 def landed_text(changes: Sequence[Change]) -> str:
-    """How many files have landed. A directory is worth a word only if there is nothing else."""
-    number = sum(one.gone or 1 if one.kind == DELETED else 1 for one in _without_directories(changes))
-    if number:
-        return f"Landed: {number}.\n"
-    return f"Landed: {_directories(len(changes))}.\n" if changes else "Nothing landed.\n"
-
-
-def _without_directories(changes: Sequence[Change]) -> list[Change]:
-    """The changes without those of a directory itself; one that is deleted counts, for what was in it."""
-    return [one for one in changes if one.what != DIRECTORY or one.kind == DELETED]
+    return f"Landed: {counts(changes)}.\n" if changes else "Nothing landed.\n"
 
 
 def checkout_text(changes: Sequence[Change]) -> str:
     names = [_name(change) for change in changes if not _is_room(change)]
     return f"claudebox: landed, as commits had it before the box: {', '.join(some(names, MOST_IN_A_ROW))}\n"
-
-
-def _directories(number: int) -> str:
-    return counted(number, "directory", "directories")
 
 
 def _row(label: str, names: list[str], style: Style, colour: str, why: str = "") -> list[str]:

@@ -260,10 +260,13 @@ def test_question_offers_no_commits_where_there_are_none() -> None:
     ("changes", "text"),
     [
         ([], "Nothing landed."),
-        ([Change("d", ADDED, DIRECTORY), Change("d/e", ADDED, DIRECTORY), Change("d/e/f", ADDED, FILE)], "Landed: 1."),
-        ([Change("d", DELETED, DIRECTORY, gone=7), Change("f", DELETED, FILE)], "Landed: 8."),
+        (
+            [Change("d", ADDED, DIRECTORY), Change("d/e", ADDED, DIRECTORY), Change("d/e/f", ADDED, FILE)],
+            "Landed: 1 added.",
+        ),
+        ([Change("d", DELETED, DIRECTORY, gone=7), Change("f", DELETED, FILE)], "Landed: 8 deleted."),
         ([Change("d", ADDED, DIRECTORY)], "Landed: 1 directory."),
-        ([Change("d", ADDED, DIRECTORY), Change("e", MODE, DIRECTORY)], "Landed: 2 directories."),
+        ([Change("d", ADDED, DIRECTORY), Change("e", MODE, DIRECTORY)], "Landed: 1 mode of a directory."),
     ],
 )
 def test_files_are_counted_and_not_their_directories(changes: list[Change], text: str) -> None:
