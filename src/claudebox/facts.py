@@ -107,6 +107,8 @@ class Facts(Record):
     users: UsersSettings  # the user's own settings of Claude
     entries: tuple[Entry, ...]  # files of the project whose names are of interest
     directories: tuple[str, ...]  # of the project, as far as they were searched, nearest to its root first
+    hidden: frozenset[str]  # what the user hides of it, which was not searched
+    since: int  # when a box started here last, in nanoseconds; 0 if none ever did
     secrets: Secrets | None  # those of them that hold secrets; None: none of them can
     answered: tuple[str, ...] = ()  # what this launch has asked already, and does not ask again
 

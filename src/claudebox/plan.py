@@ -51,7 +51,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     state = _find_state(tree, all_projects, instance, host.person.uid)
     claude = find_claude_home(all_projects, instance, person, environ)
     last = tree.lstat(f"{instance.masks}/lock")  # touched whenever a box starts
-    loose = Loose(Indexes(tree, host.cwd, repository.git_dir), last.st_mtime_ns if last is not None else 0)
+    since = last.st_mtime_ns if last is not None else 0
+    loose = Loose(Indexes(tree, host.cwd, repository.git_dir), since)
     # What the project's own file hides, which an agent may have written, is looked at all the same.
     hides = [hide for hide in settings[HIDES] if not hide.origin.is_projects]
     hidden = frozenset(absolute(hide.text, host.cwd, host.person.home) for hide in hides)
@@ -80,6 +81,8 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
         users=users,
         entries=entries,
         directories=tuple(directories),
+        hidden=hidden,
+        since=since,
         secrets=find_secrets(host, settings, repository, state, entries, loose),
         answered=answered,
     )

@@ -92,5 +92,5 @@ def test_names_in_an_index(version: int, tmp_path: Path, monkeypatch: pytest.Mon
         names |= {"later"}
     for many in (index.MANY, 1):
         monkeypatch.setattr(index, "MANY", many)
-        found = Indexes(Tree(), str(tmp_path), f"{tmp_path}/.git").names(str(tmp_path))
-        assert found == sorted(names)
+        found = Indexes(Tree(), str(tmp_path), f"{tmp_path}/.git").tracked(str(tmp_path))
+        assert list(found) == sorted(names)

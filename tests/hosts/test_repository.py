@@ -137,8 +137,8 @@ HOSTILE: dict[str, tuple[str, Repository]] = {
             remedy=f"if you trust that: --mount-rw {HOME}/.ssh",
         ),
     ),
-    "dangling symlink": ("~/shop/.git -> nowhere", Repository(trouble=f"{SHOP}/.git is a dangling symlink")),
-    "symlink to itself": ("~/shop/.git -> .git", Repository(trouble=f"{SHOP}/.git is a dangling symlink")),
+    "dangling symlink": ("~/shop/.git -> nowhere", Repository(trouble=f"{SHOP}/.git names no directory that exists")),
+    "symlink to itself": ("~/shop/.git -> .git", Repository(trouble=f"{SHOP}/.git names no directory that exists")),
     "empty file": ("~/shop/.git", Repository(trouble=f"{SHOP}/.git names no directory that exists")),
     "file with something else": (
         "~/shop/.git: /etc\\n",

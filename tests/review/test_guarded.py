@@ -184,7 +184,7 @@ def test_user_is_asked_about_what_this_host_runs(box: Box, repository: Path) -> 
     opened.read_until(r"Land although this host runs it, choose, show, keep or discard\? \[k\] ")
     assert (repository / ".github/BUG.md").exists()
     opened.type("a\n")
-    opened.read_until(r"Landed: 1\.")
+    opened.read_until(r"Landed: 1 \w+\.")
     assert opened.process.wait(60) == 0
     assert (repository / ".github/workflows/ci.yml").read_text() == "x\n"
     assert layers_left(box) == []

@@ -32,7 +32,7 @@ def test_user_chooses_and_moves_the_branches(box: Box, repository: Path) -> None
     opened.read_until(r"1 \[ \] added    \.envrc")
     opened.read_until(r"2 \[x\] added    fine")
     opened.answer(r"b: back\) ", "2\n")
-    opened.read_until(r"Landed: 1\.")
+    opened.read_until(r"Landed: 1 \w+\.")
     opened.read_until(r"feature: new, 1 commit")
     opened.answer(r"Move the branches here, too\? \[y/N\] ", "y\n")
     opened.read_until(r"Moved\.")

@@ -12,7 +12,7 @@ from claudebox import cli, consent, start
 from claudebox.commands.help import whole_help
 from claudebox.consent import find_news
 from claudebox.errors import Problem
-from claudebox.features.guard.decide import is_guard
+from claudebox.features.guard import RULE as GUARD
 from claudebox.features.table import SETTINGS
 from claudebox.model import Finding, Plan
 from claudebox.output.audit import news_text
@@ -45,7 +45,7 @@ def test_audit_is_exactly_this(screen: str, plan: Plan, golden: Golden, plans: C
 @pytest.mark.req("UX-01")
 def test_audit_gives_every_reason(plan: Plan) -> None:
     text = "".join(audit(plan, PLAIN).split())
-    reasons = {mount.origin.reason for mount in plan.mounts if not is_guard(mount)}
+    reasons = {mount.origin.reason for mount in plan.mounts if not mount.origin.is_rule(GUARD)}
     reasons |= {place.reason for place in plan.outside.places} | {guarded.reason for guarded in plan.guard.held}
     assert [reason for reason in reasons if "".join(reason.split()) not in text] == []
 
@@ -211,7 +211,7 @@ def test_everything_that_enters_is_shown(plan: Plan) -> None:
     for variable in plan.environment:
         assert variable.name in text
     for mount in plan.mounts:
-        if is_guard(mount):
+        if mount.origin.is_rule(GUARD):
             continue  # a part of the project
         name = mount.path.removeprefix("/etc/").removeprefix(plan.person.home)
         assert "".join(escape(name).split()) in text

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from claudebox import model
 from claudebox.errors import Problem
-from claudebox.features.guard.decide import is_guard
+from claudebox.features.guard import RULE as GUARD
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.table import FEATURES
 from claudebox.features.wishes import settle, wished_mounts
@@ -346,7 +346,7 @@ class PathQuestion:
         place = self._short(mount.source) + (f" as {self._short(mount.path)}" if mount.source != mount.path else "")
         if mount.kind in DOES:
             does = f"{DOES[mount.kind]} {self._short(mount.path)}"
-        elif not is_guard(mount):
+        elif not mount.origin.is_rule(GUARD):
             does = f"shows {place}, {ACCESS[spot.access]}"
         elif mount.kind == LAYER and mount.origin != PIN:
             does = f"keeps what changes in {place} until you land it"
@@ -376,7 +376,7 @@ class PathQuestion:
         return changes + [way for spot in places if spot.mount.source == self.target for way in _undo_mount(spot.mount)]
 
     def _way_to_other_access(self, spot: Spot) -> Change:
-        if is_guard(spot.mount) and spot.mount.origin != PIN:
+        if spot.mount.origin.is_rule(GUARD) and spot.mount.origin != PIN:
             return Change("lets the agent change it, although this host may run it", ("--writable", self.target))
         wanted, destination = RW if spot.access == RO else RO, "" if spot.path == self.target else spot.path
         if refusal := self.refusal(wanted, self.target, destination):

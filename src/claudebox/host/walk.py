@@ -11,7 +11,7 @@ import stat
 import time
 from itertools import islice
 
-from claudebox.host.tree import Tree
+from claudebox.host.tree import Tree, sha256
 from claudebox.model import Trace
 from claudebox.record import Record
 
@@ -34,6 +34,7 @@ MOST_AT_ONCE = 10_000  # entries of a directory, which may have millions
 MOST_ENTRIES_SEARCHED = 2_000_000
 COST_OF_A_DIRECTORY = 10
 ROOM = "/" * 1000  # of the 4096 bytes of a path: what git finds in a directory that it has entered has to fit in, too
+PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 TICK_NANOSECONDS = 10_000_000  # by this much the time of a file may be behind the clock
 
 GIT = ".git"
@@ -69,7 +70,7 @@ class NameFilter(Record):
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
-    directories: frozenset[str] = frozenset()  # `spelled`; every file below one of such a name is of interest
+    directories: frozenset[str] = frozenset()  # `spelled`; all that is below one of such a name is of interest
     links: bool = False  # whether every symlink is of interest, whatever its name
     dots: bool = False  # whether every name that begins with a dot is
 
@@ -84,12 +85,6 @@ class NameFilter(Record):
             self.links or other.links,
             self.dots or other.dots,
         )
-
-    def wants(self, name: str) -> bool:
-        lower = name.lower()
-        is_named = (self.dots and name.startswith(".")) or name in self.names or lower in self.names
-        is_known = is_named or lower.startswith(self.prefixes) or lower.endswith(self.suffixes)
-        return is_known or any(word in lower for word in self.words)
 
 
 HEAD_LENGTH = 3  # characters by which prefixes are looked up
@@ -171,7 +166,6 @@ def walk_project(
     found: list[Entry] = []
     level = [project]
     entered = [] if entered is None else entered
-    whole: set[str] = set()  # directories of which every file is of interest
     linked: set[str] = set()
     for _ in range(DEEPEST):
         below: list[str] = []
@@ -184,25 +178,18 @@ def walk_project(
             except OSError:
                 found.append(Entry(directory, UNREAD))
                 continue
-            is_whole = directory in whole
+            is_whole = not wanted.directories.isdisjoint(spelled(directory[len(project) :]).split("/"))
             with scan:
                 while listing := list(islice(scan, MOST_AT_ONCE)):
                     names = [entry.name for entry in listing]
                     others = [entry for entry in listing if not entry.is_file(follow_symlinks=False)]
-                    here = sieve.find(directory, listing, names, others)
-                    inner = [
-                        one.name for one in others if one.is_dir(follow_symlinks=False) and one.name not in SKIPPED
-                    ]
-                    if is_whole:
-                        all_of_it = [Entry(f"{directory}/{one.name}", _kind(one)) for one in listing]
-                        here += [one for one in all_of_it if one.kind != DIRECTORY and one not in here]
+                    all_of_it = [Entry(f"{directory}/{one.name}", _kind(one)) for one in listing] if is_whole else []
+                    here = all_of_it or sieve.find(directory, listing, names, others)
                     found += here
                     if loose is not None:
                         loose.look(directory, listing, names)
-                    if is_whole or wanted.directories:
-                        told = [name for name in inner if is_whole or spelled(name) in wanted.directories]
-                        whole.update(f"{directory}/{name}" for name in told)
-                    below += [f"{directory}/{name}" for name in inner]
+                    inner = [one.name for one in others if one.is_dir(follow_symlinks=False)]
+                    below += [f"{directory}/{name}" for name in inner if name not in SKIPPED]
                     behind = {_behind(tree, project, one.path) for one in here if one.kind == LINK} - linked
                     linked |= behind
                     below += filter(None, sorted(behind))
@@ -234,43 +221,36 @@ def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, 
         try:
             listing = os.scandir(tree.root + directory + ROOM)
         except OSError:
-            found += [Entry(directory, UNREAD)] if is_skipped and _is_since(tree, directory, since) else []
+            found += [Entry(directory, UNREAD)] if is_skipped and _mode_since(tree, directory, since) else []
             continue
         with listing:
             for entry in listing:
-                name = entry.name
+                name, path = entry.name, f"{directory}/{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
-                    waiting += [(f"{directory}/{name}", is_skipped or name in SKIPPED)] if name != GIT else []
-                elif modes and entry.is_file(follow_symlinks=False) and _is_privileged(entry, since):
-                    found.append(Entry(f"{directory}/{name}", PRIVILEGED))
+                    waiting += [(path, is_skipped or name in SKIPPED)] if name != GIT else []
+                elif modes and entry.is_file(follow_symlinks=False) and _mode_since(tree, path, since) & PRIVILEGES:
+                    found.append(Entry(path, PRIVILEGED))
                 if is_skipped and name in names:
-                    found.append(Entry(f"{directory}/{name}", _kind(entry)))
-                elif is_skipped and entry.is_symlink() and _is_since(tree, f"{directory}/{name}", since):
-                    found.append(Entry(f"{directory}/{name}", LINK))
+                    found.append(Entry(path, _kind(entry)))
+                elif is_skipped and entry.is_symlink() and _mode_since(tree, path, since):
+                    found.append(Entry(path, LINK))
     return found
 
 
-def _is_since(tree: Tree, path: str, since: int) -> bool:
-    """Whether something was made, changed or moved here since. A box cannot forge this time."""
+def _mode_since(tree: Tree, path: str, since: int) -> int:
+    """The mode of what was made, changed or moved here since; 0 if nothing was. A box cannot forge this time."""
     status = tree.lstat(path)
-    return status is not None and status.st_ctime_ns >= since
+    return status.st_mode if status is not None and status.st_ctime_ns >= since else 0
 
 
-def _is_privileged(entry: os.DirEntry[str], since: int) -> bool:
-    try:
-        status = entry.stat(follow_symlinks=False)
-    except OSError:
-        return False
-    return bool(status.st_mode & (stat.S_ISUID | stat.S_ISGID)) and status.st_ctime_ns >= since
-
-
-def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> tuple[Entry, ...]:
+def list_directory(tree: Tree, directory: str, wanted: NameFilter) -> list[Entry]:
     """What is of interest in one directory, without its subdirectories."""
     try:
-        with os.scandir(tree.root + directory) as listing:
-            return tuple(Entry(f"{directory}/{one.name}", _kind(one)) for one in listing if wanted.wants(one.name))
+        with os.scandir(tree.root + directory) as scan:
+            listing = list(scan)
     except OSError:
-        return ()
+        return []
+    return _Sieve(wanted).find(directory, listing, [entry.name for entry in listing], [])
 
 
 def find_links(
@@ -285,24 +265,19 @@ def find_links(
     for _ in range(depth):
         below: list[str] = []
         for here in level:
+            if room[0] <= 0:
+                return
             try:
-                listing = os.scandir(tree.root + here) if room[0] > 0 else None
+                with os.scandir(tree.root + here) as scan:
+                    listing = list(islice((one for one in scan if one.name.startswith(begin)), room[0]))
             except OSError:
                 continue
-            if listing is None:
-                return
-            room[0] -= COST_OF_A_DIRECTORY
-            with listing:
-                for entry in listing:
-                    if not entry.name.startswith(begin):
-                        continue
-                    room[0] -= 1
-                    if room[0] < 0:
-                        return
-                    if entry.is_symlink():
-                        yield f"{here}/{entry.name}"
-                    elif entry.is_dir(follow_symlinks=False):
-                        below.append(f"{here}/{entry.name}")
+            room[0] -= COST_OF_A_DIRECTORY + len(listing)
+            for entry in listing:
+                if entry.is_symlink():
+                    yield f"{here}/{entry.name}"
+                elif entry.is_dir(follow_symlinks=False):
+                    below.append(f"{here}/{entry.name}")
         level = below
 
 
@@ -350,20 +325,14 @@ def find_inodes(
 
 
 def _has_changed(tree: Tree, directory: str, since: int) -> bool:
-    try:
-        return os.lstat(tree.root + directory).st_ctime_ns >= since
-    except OSError:
-        return True
+    status = tree.lstat_anew(directory)
+    return status is None or status.st_ctime_ns >= since
 
 
 def _may_be_opened(tree: Tree, directory: str) -> bool:
     """Whether the agent, as the owner, can make the directory readable again."""
-    try:
-        return os.lstat(tree.root + directory).st_uid == os.geteuid()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
+    status = tree.lstat_anew(directory)
+    return not tree.lacks(directory) if status is None else status.st_uid == os.geteuid()
 
 
 SMALL_FILE_BYTES = 1 << 16
@@ -391,15 +360,16 @@ class Fingerprint:
         self.files: dict[str, Trace] = {}
         self._room = MOST_BYTES
         self._seen = 0  # of one place
-        self._rest: dict[str, int] = {}
+        self._rest: dict[str, tuple[int, ...]] = {}
 
     def take(self, places: Iterable[str]) -> dict[str, Trace]:
         for place in sorted(places, key=self.tree.is_plain_directory):  # so that files have their content before those
             self._seen, self._rest = 0, {}
             self._take(place, 0)
             for first in list(self._rest)[:1]:
-                # The key of such a hash is this process's own.
-                self.files[first] = Trace((REST, hash(frozenset(self._rest.items()))), None, REST)
+                # The key of `hash` would be this process's own.
+                digest = sha256(ascii(sorted(self._rest.items())).encode())
+                self.files[first] = Trace((REST, int(digest, 16)), None, REST)
         return self.files
 
     def _take(self, path: str, depth: int) -> None:
@@ -411,7 +381,7 @@ class Fingerprint:
         self._seen += 1
         is_directory = stat.S_ISDIR(status.st_mode)
         if self._seen > MOST_ENTRIES_OF_A_PLACE or (is_directory and depth == DEEPEST_NOTED):
-            self._rest[path] = int.from_bytes(os.urandom(8), "big")  # equal to nothing: nobody looks further
+            self._rest[path] = tuple(os.urandom(8))  # equal to nothing: nobody looks further
         elif is_directory:
             for name in self.tree.entries(path) if not path.endswith(self.apart) else ():
                 if not name.endswith(NOT_RUN) and name not in self.skipped:
@@ -419,7 +389,7 @@ class Fingerprint:
         else:
             identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
             if self._seen > MOST_FILES_OF_A_PLACE:
-                self._rest[path] = hash(identity)
+                self._rest[path] = identity
             else:
                 self.files[path] = Trace(identity, self._content(path, status), status.st_mode, status.st_nlink)
 

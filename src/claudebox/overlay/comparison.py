@@ -1,8 +1,9 @@
-"""Finds what a box has left that this host may obey: the difference of two pictures of the same places.
+"""Finds what a box has left that this host may obey: the difference of two pictures of the same places. And judges what
+waits in a layer to land.
 
-Whether a change matters is judged by its name (`table.why`), for git's own files by what git does with them, and never
-by what the agent wrote elsewhere: a repository around it makes nothing less grave. A session that edits source files,
-commits and installs packages ends without a word.
+Whether a change matters is judged by its name (`table.why`), by what the host runs already (`held`), a symlink or a
+file of git by what it says, and never by what the agent wrote elsewhere: a repository around it makes nothing less
+grave. A session that edits source files, commits and installs packages ends without a word.
 """
 
 from __future__ import annotations
@@ -13,32 +14,37 @@ import time
 
 from claudebox.errors import quote
 from claudebox.host import walk
-from claudebox.host.git import is_repository
+from claudebox.host.git import is_repository, parse_config, pointed_to
 from claudebox.host.git.directory import RERERE, STRANGE, Refs, common_dir, read_all_refs
-from claudebox.host.git.index import LARGEST_INDEX_BYTES, SHARED, find_hidden
+from claudebox.host.git.index import LARGEST_INDEX_BYTES, find_hidden
 from claudebox.host.tree import Tree
 from claudebox.host.walk import REST, Fingerprint
 from claudebox.model import Guard, Guarded, Trace
-from claudebox.overlay import git, places
+from claudebox.overlay import changes, git, places
+from claudebox.overlay.changes import Change
 from claudebox.overlay.git import CONFIG, DETOUR, INCLUDED, git_directories
-from claudebox.overlay.judge import configured, leaving, pointed
-from claudebox.overlay.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED
-from claudebox.paths import is_below, is_inside, parents
+from claudebox.overlay.places import LEAVING
+from claudebox.overlay.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED, why
+from claudebox.paths import COMMON, is_below, is_inside, normalize, parents
 from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from claudebox.overlay.places import Roots
+
+    Held = dict[str, str]  # reasons by path, and "" if a hook looks for modules
 
 NEW, CHANGED, GONE = "new", "changed", "gone"
 IN_THE_WAY = "a directory: the next box will not start"
 NESTED = "a repository: git obeys it"
 BROKEN, RESTORE = "the repository is broken: no HEAD or no objects", "copy it from a backup, or clone it anew"
 UNWATCHED, WATCH = "git status hides changes of these", "git update-index --no-skip-worktree --no-assume-unchanged"
-UNREADABLE, JOIN = "what git status hides could not be read", "git update-index --no-split-index"
+UNREADABLE, LOOK = "what git status hides could not be read", "git ls-files -v names it in small letters and by S"
 REPLACED = "its content is not what its name says: git would take it as it is"
 UNCHECKED, CHECK = "too many new objects to check what they are", "git fsck names those that are not what they say"
-TOO_LARGE = b"too large "  # stands for an index that was not read, with its status
+NOT_READ = b"not read"  # stands for an index for which there was no room
 REPLACE, REPLACING = "refs/replace/", "git shows another commit here than the one it pushes"
 COARSEST_CLOCK = 2_000_000_000  # nanoseconds: some file systems count in pairs of seconds
 
@@ -75,15 +81,11 @@ class Picture(Record):
 
         What the older box has made meanwhile is new to both.
         """
-
-        def is_newers(path: str, one: Trace) -> bool:
-            # What stands for many files has a key of its process.
-            return one.mode == REST or not any(is_inside(path, root) for root in self.roots)
-
-        files = {path: one for path, one in self.files.items() if one.mode != REST}
+        more = newer.files.items()
+        outside = {path: one for path, one in more if not any(is_inside(path, root) for root in self.roots)}
         return Picture(
             tuple(dict.fromkeys((*self.roots, *newer.roots))),
-            files | {path: one for path, one in newer.files.items() if is_newers(path, one)},
+            self.files | outside,
             min(self.since, newer.since),
             tuple(dict.fromkeys((*self.watched, *newer.watched))),
             newer.repositories | self.repositories,
@@ -142,18 +144,12 @@ def _repository(tree: Tree, root: str) -> str:
 
 
 def _read_indexes(tree: Tree, git_dirs: Iterable[str]) -> dict[str, bytes]:
-    """The indexes, as far as there is room. One that is split in two is not read: its flags may be in either part."""
     found: dict[str, bytes] = {}
-    room = LARGEST_INDEX_BYTES
+    room = LARGEST_INDEX_BYTES  # for all of them
     for git_dir in git_dirs:
-        status = tree.lstat(f"{git_dir}/index")
-        if any(name.startswith(SHARED) for name in tree.entries(git_dir)):
-            found[git_dir] = SHARED.encode()
-        elif status is not None and status.st_size >= room:
-            found[git_dir] = TOO_LARGE + repr((status.st_ino, status.st_mtime_ns, status.st_ctime_ns)).encode()
-        else:
-            found[git_dir] = tree.read_plain(f"{git_dir}/index", room) or b""
-            room -= len(found[git_dir])
+        index = tree.read_plain(f"{git_dir}/index", LARGEST_INDEX_BYTES) or b""
+        room -= len(index)
+        found[git_dir] = index if room > 0 else NOT_READ
     return found
 
 
@@ -241,10 +237,10 @@ class Comparison:
     def _hidden(self, git_dir: str, root: str, index: bytes) -> Iterator[Leftover]:
         """Files whose changes git was told not to show. In a sparse checkout such files are not there."""
         old = self.before.indexes.get(git_dir, b"")
-        hidden = find_hidden(index) if index != old else set()
-        known = find_hidden(old) if hidden != set() else set()
-        if hidden is None and (known is not None or index.startswith(TOO_LARGE)):
-            yield Leftover(CHANGED, f"{git_dir}/index", UNREADABLE, is_gits=True, mend=JOIN)
+        hidden = find_hidden(index) if index != old or index == NOT_READ else set()
+        known = find_hidden(old) if hidden else set()
+        if hidden is None:
+            yield Leftover(CHANGED, f"{git_dir}/index", UNREADABLE, is_gits=True, mend=LOOK)
         names = sorted((hidden or set()) - (known or set()))
         if names := [name for name in names if self.tree.lstat(f"{root}/{name}") is not None]:
             mend = f"{WATCH} {quote(names[0])}"
@@ -313,10 +309,10 @@ class Comparison:
             return
         reason, is_grave, is_gits = place.reason, place.reason != places.MANIFEST, place.group == GIT
         if place.group in BY_NAME and is_grave:
-            why = places.judged(place.path if new.mode == REST else path, self.guard.roots)
-            if why is None or why.text == OBEYED:  # a file of git, which is a place of its own
+            judged = places.judged(place.path if new.mode == REST else path, self.guard.roots)
+            if judged is None or judged.text == OBEYED:  # a file of git, which is a place of its own
                 return
-            reason, is_grave = why.text, why.is_grave
+            reason, is_grave = judged.text, judged.is_grave
         details = self._details(place, path, old, new)
         if details is None:
             return
@@ -357,12 +353,12 @@ class Comparison:
         if new.mode == REST:
             return ("there are more files than were looked at",)
         if place.group == places.LINKS:
-            return leaving(self.tree, self.guard.roots, path, new)
+            return _leaving(self.tree, self.guard.roots, path, new)
         if stat.S_ISLNK(new.mode):
             return _target(new)
         if place.reason in (CONFIG, INCLUDED):
-            return configured(self.tree, path, old, new)
-        return pointed(self.guard.roots, path, old, new) if place.reason == git.POINTER else ()
+            return _configured(self.tree, path, old, new)
+        return _pointed(self.guard.roots, path, old, new) if place.reason == git.POINTER else ()
 
     def _new_repository(self, path: str) -> str:
         """The directory of git to which the file belongs, if that was not there before; else ""."""
@@ -382,3 +378,134 @@ def _target(new: Trace | None) -> tuple[str, ...]:
 def _is_same(old: Trace, new: Trace) -> bool:
     is_equal = old.content is not None and old.content == new.content and old.mode == new.mode
     return is_equal or old.identity == new.identity
+
+
+ANNEXED = f"/{DOT_GIT}/annex/objects/"
+
+
+def _leaving(tree: Tree, roots: Roots, path: str, new: Trace) -> tuple[str, ...] | None:
+    """Where a symlink leads, if that is elsewhere; or in git's own directory, where nobody looks."""
+    target = (new.content or b"").decode(errors="surrogateescape")
+    directory, name = posixpath.split(path)
+    named = normalize(posixpath.join(directory, target))
+    # Of a name that nothing has yet, the way there may still lead out by a symlink.
+    real = tree.destination(path) or named
+    parts = [f"/{posixpath.basename(root)}{real[len(root) :]}/" for root in roots if is_inside(real, root)]
+    if name != DOT_GIT and any(f"/{DOT_GIT}/" in part for part in parts) and not tree.is_file(path):
+        is_missing = ANNEXED in real and tree.lstat(real) is None  # git-annex has files there, and a clone not all
+        return None if is_missing else (f"-> {target}", "in git's own directory, where nobody looks")
+    is_python = {posixpath.basename(one).rstrip("0123456789.") for one in (name, target)} == {"python"}
+    if is_python and tree.is_file(f"{posixpath.dirname(directory)}/pyvenv.cfg") and tree.is_executable(path):
+        return None  # the interpreter of a virtual environment, which may be anywhere
+    return (f"-> {target}",) if _is_elsewhere(named, roots) or _is_elsewhere(real, roots) else None
+
+
+def _pointed(roots: Roots, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
+    """What a `.git` file or `commondir` says, unless it is new and of a worktree or submodule of the same project."""
+    text = (new.content or b"").decode(errors="surrogateescape")
+    said = pointed_to(text) or text.strip()
+    named = normalize(posixpath.join(posixpath.dirname(path), said))
+    is_usual = any(is_inside(named, root) for root in roots) and f"/{DOT_GIT}/" in f"{named}/"
+    return None if old is None and is_usual else (said,)
+
+
+# What `git init`, `clone`, `remote`, `branch` and `submodule` write. Any other key may run something.
+HARMLESS_KEYS = frozenset(
+    "core.repositoryformatversion core.filemode core.bare core.logallrefupdates core.symlinks core.ignorecase "
+    "core.precomposeunicode core.autocrlf core.eol remote.url remote.pushurl remote.fetch remote.tagopt remote.prune "
+    "remote.promisor remote.partialclonefilter branch.remote branch.merge branch.rebase branch.description user.name "
+    "user.email user.signingkey submodule.url submodule.active submodule.branch extensions.objectformat "
+    "extensions.refstorage extensions.partialclone lfs.repositoryformatversion pull.rebase push.default".split()
+)
+
+
+def _configured(tree: Tree, path: str, old: Trace | None, new: Trace) -> tuple[str, ...] | None:
+    """What a configuration of git says and did not say before, without what is known to be harmless."""
+    if new.content is None:
+        return ("too large to be looked at",)
+    before, after = (
+        parse_config(((one and one.content) or b"").decode(errors="surrogateescape")) for one in (old, new)
+    )
+    added = [pair for pair in after if pair not in before and not _is_harmless(tree, path, *pair)]
+    return tuple(f"{name} = {value}" for name, value in added) or None
+
+
+def _is_harmless(tree: Tree, path: str, name: str, value: str) -> bool:
+    if name == "core.worktree":  # git would check files out there: harmless if that place says the same
+        git_dir = posixpath.dirname(path)
+        checkout = git.checkout_of(tree, walk.Entry(normalize(posixpath.join(git_dir, value, DOT_GIT)), walk.FILE))
+        return checkout is not None and checkout.git_dir == git_dir
+    section, _, rest = name.partition(".")
+    # An address may be a command: `ext::sh -c …`.
+    return f"{section}.{rest.rpartition('.')[2]}" in HARMLESS_KEYS and "::" not in value
+
+
+# What waits in a layer.
+
+REPOSITORY = "git obeys it: a repository"
+WITH_REPOSITORY = "a repository goes with it"
+# A directory with either pair is a repository, whatever its name is, and git obeys what else is in it. The second one
+# says where the rest is, and may name any directory for that.
+SIGNS = (("HEAD", "objects"), ("HEAD", "commondir"))
+PARTS = ("HEAD", "objects", "config", "config.worktree", "commondir", "hooks")
+
+
+def judge(
+    found: Iterable[Change], project: str, exists: Callable[[str], bool], held: Iterable[Guarded]
+) -> tuple[Change, ...]:
+    """The changes of a layer, each with the reason why it is set apart, if there is one.
+
+    `exists` says whether the host has something at a path below the project; `held` are the places that a box without a
+    layer could not change.
+    """
+    found = tuple(found)
+    paths = {change.path for change in found}
+    places = reasons_below(held, (project,))
+
+    def reason(change: Change) -> str:
+        if change.holds_git:
+            return WITH_REPOSITORY
+        # A new directory is judged like a text in it, as there may be one.
+        by_name = why(f"{change.path}/x.md" if change.makes_room and change.old is None else change.path)
+        if by_name is not None:
+            return by_name.text
+        removes = change.kind == changes.DELETED or (change.old is not None and change.kind != changes.MODE)
+        leaving = LEAVING if change.what == changes.LINK and change.target and _leaves(change, project) else ""
+        return reason_of(change.path, places, lambda at: at in paths or exists(at), removes=removes) or leaving
+
+    return tuple(change.replace(reason=said) if (said := reason(change)) else change for change in found)
+
+
+def reasons_below(held: Iterable[Guarded], roots: Iterable[str]) -> Held:
+    """Why something is held, by its path below some directories; with a slash behind it, why something in it is."""
+    found = {one.path[len(root) + 1 :]: one.reason for root in roots for one in held if is_below(one.path, root)}
+    return {f"{above}/": reason for path, reason in found.items() for above in parents(path)} | found
+
+
+def reason_of(path: str, held: Held, exists: Callable[[str], bool], *, removes: bool) -> str:
+    """Why this host obeys a path, whatever its name. Who takes a directory away takes what is held in it, too."""
+    by_place = next((held[one] for one in (path, *parents(path)) if one in held), "")
+    by_place = by_place or (held.get(f"{path}/", "") if removes else "")
+    return by_place or (REPOSITORY if _is_of_repository(path, exists) else "")
+
+
+def _is_of_repository(path: str, exists: Callable[[str], bool]) -> bool:
+    parts = path.split("/")
+    for around in ("/".join(parts[:number]) for number, name in enumerate(parts) if name in PARTS):
+        pairs = [[posixpath.join(around, sign) for sign in pair] for pair in SIGNS]
+        if any(all(map(exists, pair)) for pair in pairs):
+            return True
+    return False
+
+
+def _leaves(change: Change, project: str) -> bool:
+    """Whether a symlink leads out, or may: if `..` follows a name, that may be a symlink, and nobody can tell."""
+    names = [name for name in change.target.split("/") if name not in ("", ".")]
+    turns = [number for number, name in enumerate(names) if name == ".."]
+    here = posixpath.dirname(f"{project}/{change.path}")
+    named = normalize(posixpath.join(here, change.target))
+    return turns != list(range(len(turns))) or _is_elsewhere(named, (project,))
+
+
+def _is_elsewhere(path: str, roots: Roots) -> bool:
+    return not any(is_inside(path, place) for place in (*roots, *COMMON))

@@ -129,15 +129,10 @@ def look_back(plan: Plan, *, may_ask: bool) -> bool:
         if picture is None and state is not None:
             say(NOTHING_KNOWN)
             note_introduced(state.reports, frozenset(), is_whole=False)
-            remove(path)
+            os.unlink(path)
         elif picture is not None and report(plan, picture, ask if may_ask else None, heading=NOBODY_LOOKED):
-            remove(path)
+            os.unlink(path)
     return bool(path)
-
-
-def remove(path: str) -> None:
-    if path:
-        os.unlink(path)
 
 
 def keep_report(state: Instance | None, shown: str, everything: str) -> bool:
@@ -236,25 +231,23 @@ def record(path: str, mode: int, blob: bytes) -> bytes:
     return b"%o %s %s" % (mode, blob.hex().encode(), os.fsencode(path))
 
 
-def read_introduced(reports: str) -> frozenset[bytes] | None:
-    """The files that boxes have brought, each as a `record`; None if nobody knows them all."""
+def read_introduced(reports: str) -> frozenset[bytes]:
+    """The files that boxes have brought, each as a `record`; with MORE among them, nobody knows them all."""
     try:
         with open(_place(reports), "rb") as file:
             *lines, rest = file.read(LARGEST).split(b"\0")
     except FileNotFoundError:
         return frozenset()
     except OSError:
-        return None
-    return None if rest or MORE in lines else frozenset(lines)
+        return frozenset((MORE,))
+    return frozenset((*lines, MORE) if rest else lines)
 
 
 def note_introduced(reports: str, entries: Set[bytes], *, is_whole: bool) -> None:
     """Add to them, in one piece: another box may end at the same time. Raises OSError."""
     known = read_introduced(reports)
-    new = entries - known if known is not None else set[bytes]()
-    if not is_whole and known is not None:
-        new |= {MORE}
-    if new:
+    new = (entries if is_whole else {*entries, MORE}) - known
+    if new and MORE not in known:
         files.make_private(os.path.dirname(_place(reports)))
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         with files.Open(os.open(_place(reports), flags, files.PRIVATE_FILE)) as descriptor:

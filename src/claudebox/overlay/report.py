@@ -11,6 +11,7 @@ import os
 import stat
 
 from claudebox import files
+from claudebox.errors import suppress
 from claudebox.host.git.directory import common_dir, read_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
@@ -57,8 +58,8 @@ def watch_project(launch: Launch) -> Deed:
         # A box that has ended meanwhile may have undone what it did, and left it to this one to do it again. One that
         # still runs looks itself.
         ended = {path: one for path, one in others.items() if not os.path.lexists(path)}
-        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers):
-            kept.remove(picture)
+        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers) and picture:
+            os.unlink(picture)
 
     return deed
 
@@ -67,9 +68,8 @@ def _import_everything() -> None:
     import difflib
 
     from claudebox.overlay import history, screen
-    from claudebox.process import git_objects
 
-    del difflib, history, git_objects, screen
+    del difflib, history, screen
 
 
 def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "", layers: Layers = ()) -> bool:
@@ -82,7 +82,8 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "", l
         there = {path for path, layer in layers if _is_there(path, layer)}
         leftovers = find_leftovers(plan, before, there)
         strange = [one for one in leftovers if one.is_strange]
-        told = _take_away(plan, strange) if strange else ""
+        # Nobody has to be asked: the next prompt may run git there. An agent can fill the disk.
+        told = _move_away(plan, strange, _view(plan), removes=True) if strange else ""
         told += "".join(LAYER_GONE.format(escape(path)) for path, _ in layers if path not in there)
         carried = _find_carried(plan, before)
         if not leftovers and not carried and not told:
@@ -166,7 +167,7 @@ def _find_carried(plan: Plan, before: Picture) -> Carried | None:
     from claudebox.overlay.history import find_all_carried
 
     reports = plan.state.reports if plan.state is not None else ""
-    commits = find_all_carried(plan, before, now, kept.read_introduced(reports) or frozenset())
+    commits = find_all_carried(plan, before, now, kept.read_introduced(reports))
     if commits and reports:
         kept.note_introduced(reports, commits.entries, is_whole=not commits.troubles)
     return commits
@@ -187,9 +188,9 @@ def _ask(plan: Plan, listed: list[Row], asking: Ask, view: View) -> None:
             numbers = numbers_in(said, len(listed))
             chosen = [row for number, row in enumerate(listed, 1) if number in numbers or not said]
             if chosen:
-                told, failed = _move_away(plan, [one for row in chosen for one in row], view)
+                told = _move_away(plan, [one for row in chosen for one in row], view)
                 stay = [str(number) for number, row in enumerate(listed, 1) if row not in chosen]
-                return say(told + view.not_moved(failed) + (f"Kept: {', '.join(stay)}\n" if stay else ""))
+                return say(told + (f"Kept: {', '.join(stay)}\n" if stay else ""))
             # Nothing would be moved, so to take it for an answer would keep what somebody wanted to be gone.
             say(no_such_number(len(listed)))
         else:
@@ -202,29 +203,10 @@ def _view(plan: Plan) -> View:
     return View(plan.project, plan.person.home, errors_style())
 
 
-def _take_away(plan: Plan, strange: list[Leftover]) -> str:
-    """Move away what git did not write in its directory. Nobody has to be asked: the next prompt may run git there.
-
-    What cannot be moved, since an agent can fill the disk, is removed.
-    """
-    view = _view(plan)
-    told, failed = _move_away(plan, strange, view)
-    for path in tuple(failed):
-        try:
-            remove(path)
-            del failed[path]
-        except OSError:
-            continue
-    return told + view.not_moved(failed)
-
-
-def _move_away(plan: Plan, leftovers: list[Leftover], view: View) -> tuple[str, dict[str, str]]:
-    """Move what was left to the quarantine. Returns what to say about it, and why something could not be moved."""
+def _move_away(plan: Plan, leftovers: list[Leftover], view: View, *, removes: bool = False) -> str:
+    """Move what was left to the quarantine, and say so. With `removes`, what cannot be moved is removed if possible."""
+    quarantine: Quarantine | None = None
     failed = {one.path: f"to undo it: {one.mend}" for one in leftovers if one.mend}
-    try:
-        quarantine = Quarantine(plan.state.quarantine if plan.state is not None else "/dev/null")
-    except OSError as error:
-        return "", {one.path: error.strerror or str(error) for one in leftovers}
     names: list[str] = []
     restored: list[str] = []
     for one in leftovers:
@@ -233,13 +215,18 @@ def _move_away(plan: Plan, leftovers: list[Leftover], view: View) -> tuple[str, 
         name = one.path[len(root) + 1 :]
         try:
             if one.path not in failed:
+                quarantine = quarantine or Quarantine(plan.state.quarantine if plan.state is not None else "/dev/null")
                 restored += [one.path] if quarantine.take(root or "/", name, one.old) else []
                 names.append(name if root else one.path)
         except OSError as error:
             failed[one.path] = error.strerror or str(error)
+    for path in tuple(failed) if removes else ():
+        with suppress(OSError):
+            remove(path)
+            del failed[path]
     detours = {one.path for one in leftovers if one.reason == DETOUR}
     back = next((name for name in names if f"{plan.project}/{name}" not in detours and name not in detours), "")
-    return view.moved(quarantine.directory, names, restored, back), failed
+    return view.moved(quarantine.directory if quarantine is not None else "", names, restored, back, failed)
 
 
 class Quarantine:
@@ -263,14 +250,12 @@ class Quarantine:
         """
         with files.Parent(f"{root}/{path}") as (source, name):
             _make_writable(source)
-            own, target = os.open(self.directory, files.DIRECTORY), -1
-            try:
+            with (
+                files.Open(os.open(self.directory, files.DIRECTORY)) as own,
                 # What was moved before may be a symlink, and lead anywhere.
-                target = files.open_below(own, os.path.dirname(path), makes=True)
+                files.Open(files.open_below(own, os.path.dirname(path), makes=True)) as target,
+            ):
                 _move(source, name, target)
-            finally:
-                for descriptor in filter(lambda one: one >= 0, (own, target)):
-                    os.close(descriptor)
             if old is None or old.content is None:
                 return False
             if stat.S_ISLNK(old.mode):

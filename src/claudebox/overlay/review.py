@@ -15,8 +15,8 @@ from claudebox.model import Launch, Review
 from claudebox.output.terminal import KEEP, ask, choose, errors_style, no_such_number, numbers_in, page, say
 from claudebox.overlay import bundle, store
 from claudebox.overlay.changes import DOT_GIT, NEVER_KIND, Change
+from claudebox.overlay.comparison import judge, reasons_below
 from claudebox.overlay.history import Carried, find_carried, find_checkout
-from claudebox.overlay.judge import judge, reasons_below
 from claudebox.overlay.kept import note_introduced, read_introduced
 from claudebox.overlay.landing import land, recover
 from claudebox.overlay.places import find_held
@@ -211,7 +211,7 @@ def _carried(kept: Kept, repository: bundle.Repository, commits: bundle.Commits)
     new = {f"refs/heads/{branch.name}": branch.new for branch in commits.branches}
     reports, project = kept.layer.reports, kept.layer.project
     held = reasons_below(find_held(read_host().replace(cwd=project), project, kept.layer.places), (project,))
-    found = find_carried(kept.bwrap, repository.git_dir, old, new, read_introduced(reports) or frozenset(), held)
+    found = find_carried(kept.bwrap, repository.git_dir, old, new, read_introduced(reports), held)
     _note(reports, found)
     return [*found.troubles, *(one.text for one in found.paths)]
 

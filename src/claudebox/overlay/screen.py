@@ -11,7 +11,6 @@ import os
 
 from claudebox import files
 from claudebox.errors import quote
-from claudebox.model import Trace
 from claudebox.overlay.changes import (
     ADDED,
     CHANGED,
@@ -151,7 +150,10 @@ class View(Record):
         others: list[str] = []
         for path in paths:
             found = held_names(path.partition("/")[0])
-            known.setdefault(found[0], []).append(path) if found else others.append(path)
+            if found:
+                known.setdefault(found[0], []).append(path)
+            else:
+                others.append(path)
         room = max(MOST_NAMED - len(known), 0)
         texts = [self._unit(name, members) for name, members in known.items()]
         words = ", ".join((*texts, *(_short(self.name(path)) for path in others[:room]))).split(" ")
@@ -187,15 +189,16 @@ class View(Record):
         lines: list[str] = []
         for number, one in members[:MOST_CONTENTS]:
             lines += [self.style.paint(f"{number:>3} {self.name(one.path)}", BOLD)]
-            old, new = _text(one.old), _text(one.new)
+            contents = [trace.content if trace and trace.content else b"" for trace in (one.old, one.new)]
+            old, new = (content.decode(errors="surrogateescape").splitlines() for content in contents)
             shown = list(unified(old, new, around=1)) if old and new else new or list(one.details) or [one.reason]
             lines += [f"    {cut(escape(line), WIDTH - 4)}" for line in shown[:MOST_LINES]]
             lines += [f"    … {counted(len(shown) - MOST_LINES, 'more line')}"] if len(shown) > MOST_LINES else []
         lines += [f"  and {len(members) - MOST_CONTENTS} more"] if len(members) > MOST_CONTENTS else []
         return "".join(f"{line}\n" for line in lines)
 
-    def moved(self, directory: str, names: list[str], restored: list[str], back: str) -> str:
-        """Where the files are now, and how to get one of them back."""
+    def moved(self, directory: str, names: list[str], restored: list[str], back: str, failed: dict[str, str]) -> str:
+        """Where the files are now, how to get one of them back, and why others were not moved."""
         lines = []
         if names:
             place = shorten_home(directory, self.home) if quote(directory) == directory else quote(directory)
@@ -204,10 +207,8 @@ class View(Record):
         if restored:
             known = some([_short(self.name(path)) for path in restored], MOST_NAMED)
             lines += fill(f"As before the box again: {', '.join(known)}".split(" "), 0)
+        lines += [f"{self.name(path)} was not moved: {escape(reason)}" for path, reason in failed.items()]
         return "".join(f"{line}\n" for line in lines)
-
-    def not_moved(self, failed: dict[str, str]) -> str:
-        return "".join(f"{self.name(path)} was not moved: {escape(reason)}\n" for path, reason in failed.items())
 
 
 def _short(name: str) -> str:
@@ -218,14 +219,6 @@ def _short(name: str) -> str:
     while width(end) > LONGEST_NAME // 2:
         end = end[1:]
     return cut(name, LONGEST_NAME // 2) + end
-
-
-def _text(trace: Trace | None) -> list[str]:
-    if trace is None or trace.content is None:
-        return []
-    if b"\0" in trace.content:
-        return [f"binary, {counted(len(trace.content), 'byte')}"]
-    return trace.content.decode(errors="surrogateescape").splitlines()
 
 
 # What waits in a layer.
@@ -245,7 +238,8 @@ def summary(number: str, changes: Sequence[Change], never: Iterable[Never], styl
     """What would land, never without what would be deleted."""
     lines = [style.paint(f"claudebox: review {number}: {counts(changes)}", BOLD)]
     deleted = [one for one in changes if one.kind == DELETED]
-    lines += _row("deleted", [_name(one) + _amount(one) for one in deleted], style, RED)
+    names = [_name(one) + (f" ({counted(one.gone, 'file')})" if one.what == DIRECTORY else "") for one in deleted]
+    lines += _row("deleted", names, style, RED)
     replaced = [one for one in changes if one.gone and one.kind != DELETED]
     texts = [f"{escape(one.path)}/ (by a {one.what}; {counted(one.gone, 'file')} deleted)" for one in replaced]
     lines += _row("replaced", texts, style, RED)
@@ -264,7 +258,8 @@ def summary(number: str, changes: Sequence[Change], never: Iterable[Never], styl
 
 
 def counts(changes: Sequence[Change]) -> str:
-    counting = _without_directories(changes)
+    """How many files, with those of deleted directories. A new directory counts only if there is nothing else."""
+    counting = [one for one in changes if one.what != DIRECTORY or one.kind == DELETED]
     parts = [
         (sum(one.kind == ADDED for one in counting), "added"),
         (sum(one.kind == CHANGED for one in counting), "changed"),
@@ -274,29 +269,16 @@ def counts(changes: Sequence[Change]) -> str:
     said = [f"{amount} {word}" for amount, word in parts if amount]
     if modes := sum(one.kind == MODE for one in changes):
         said.append(counted(modes, "mode of a directory", "modes of directories"))
-    return ", ".join(said) or (_directories(len(changes)) if changes else "no files")
+    return ", ".join(said) or (counted(len(changes), "directory", "directories") if changes else "no files")
 
 
 def landed_text(changes: Sequence[Change]) -> str:
-    """How many files have landed. A directory is worth a word only if there is nothing else."""
-    number = sum(one.gone or 1 if one.kind == DELETED else 1 for one in _without_directories(changes))
-    if number:
-        return f"Landed: {number}.\n"
-    return f"Landed: {_directories(len(changes))}.\n" if changes else "Nothing landed.\n"
-
-
-def _without_directories(changes: Sequence[Change]) -> list[Change]:
-    """The changes without those of a directory itself; one that is deleted counts, for what was in it."""
-    return [one for one in changes if one.what != DIRECTORY or one.kind == DELETED]
+    return f"Landed: {counts(changes)}.\n" if changes else "Nothing landed.\n"
 
 
 def checkout_text(changes: Sequence[Change]) -> str:
     names = [_name(change) for change in changes if not _is_room(change)]
     return f"claudebox: landed, as commits had it before the box: {', '.join(some(names, MOST_IN_A_ROW))}\n"
-
-
-def _directories(number: int) -> str:
-    return counted(number, "directory", "directories")
 
 
 def _row(label: str, names: list[str], style: Style, colour: str, why: str = "") -> list[str]:
@@ -311,11 +293,6 @@ def _is_room(change: Change) -> bool:
 
 def _name(change: Change) -> str:
     return escape(change.path) + ("/" if change.what == DIRECTORY else "")
-
-
-def _amount(change: Change) -> str:
-    """How much goes with a directory that is deleted."""
-    return f" ({counted(change.gone, 'file')})" if change.what == DIRECTORY else ""
 
 
 def listing(changes: Sequence[Change], style: Style) -> str:
@@ -342,10 +319,10 @@ def diff_lines(layer: Layer, changes: Iterable[Change], style: Style) -> Iterato
         for one in changes:
             old = read_in_project(lower, one.path) if one.old is not None and one.what != DIRECTORY else None
             is_new = one.kind in (ADDED, CHANGED) and one.what == FILE
-            yield from diff(one, old, read_in_layer(upper, one) if is_new else None, style)
+            yield from _diff(one, old, read_in_layer(upper, one) if is_new else None, style)
 
 
-def diff(change: Change, old: bytes | None, new: bytes | None, style: Style) -> Iterator[str]:
+def _diff(change: Change, old: bytes | None, new: bytes | None, style: Style) -> Iterator[str]:
     """None stands for what does not exist or is not a file."""
     yield style.paint(f"{change.kind} {_name(change)}{_details(change)}", BOLD)
     if change.reason:

@@ -49,11 +49,6 @@ def test_lines_that_are_left_out(number: int, text: str) -> None:
     assert VIEW.contents([left(b"x\n" * (MOST_LINES + number))]).endswith(text)
 
 
-@pytest.mark.parametrize(("content", "text"), [(b"\0", "binary, 1 byte\n"), (b"\0\0", "binary, 2 bytes\n")])
-def test_bytes_of_a_binary_file(content: bytes, text: str) -> None:
-    assert VIEW.contents([left(content)]).endswith(text)
-
-
 def left(content: bytes) -> Row:
     return Row((Leftover("new", "/p/.envrc", "direnv runs it", new=Trace((1,), content, 0o644)),))
 

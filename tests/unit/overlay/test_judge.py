@@ -4,7 +4,7 @@ import pytest
 
 from claudebox.model import Guarded
 from claudebox.overlay.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, LINK, Change
-from claudebox.overlay.judge import judge
+from claudebox.overlay.comparison import judge
 
 pytestmark = pytest.mark.req("LAND-01")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from claudebox import files
-from claudebox.features.guard.decide import plan_guard
+from claudebox.features.guard import plan_guard
 from claudebox.host.git.index import find_hidden
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
@@ -127,8 +127,7 @@ def test_texts_are_exactly_these(tmp_path: Path, golden: Golden, scene: str) -> 
         "report": VIEW.report(rows(leftovers)) + VIEW.carried(CARRIED),
         "contents": VIEW.contents(rows(leftovers[:8])),
         "whole": VIEW.whole(leftovers, CARRIED),
-        "moved": VIEW.moved(directory, [".mcp.json", "a b"], [f"{P}/.git/config"], ".mcp.json")
-        + VIEW.not_moved({f"{P}/x\n": "Busy"}),
+        "moved": VIEW.moved(directory, [".mcp.json", "a b"], [f"{P}/.git/config"], ".mcp.json", {f"{P}/x\n": "Busy"}),
     }
     golden.check_scene("report.txt", scene, texts[scene])
     assert texts[scene].replace("\n", "").isprintable()

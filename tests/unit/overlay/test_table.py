@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from claudebox.host.walk import walk_project
 from claudebox.overlay.table import HARMLESS, IN_ROOTS, ROWS, WANTED, Reason, why
 from hosts.machine import plant
-from unit.features.guard.test_decide import held
+from unit.features.guard.test_decide import P, held
 
 pytestmark = pytest.mark.req("GUARD-01")
 
@@ -25,7 +26,8 @@ def test_every_row_is_found_held_and_grave_and_the_walk_finds_it(tmp_path: Path)
     found = set(held(plant(tmp_path, "\n".join(f"~/shop/{name}" for name in HELD))))
     tops = {name.partition("/")[0] for name in HELD}
     assert {name for name in HELD if not found & {name, name.rpartition("/")[0]}} == set()
-    assert all(WANTED.wants(name) for name in tops)
+    entries = walk_project(plant(tmp_path / "tops", "\n".join(f"~/shop/{name}" for name in tops)), P, WANTED)
+    assert {entry.name for entry in entries} == tops
     assert [name for name in HELD if (reason := why(name)) is None or not reason.is_grave] == []
     assert [name for name in HELD if (reason := why(f"deep/down/{name}")) is None or not reason.is_grave] == []
 

@@ -52,9 +52,7 @@ def find_repository(tree: Tree, project: str) -> Repository:
     dot_git = f"{project}/.git"
     if tree.lstat(dot_git) is None:
         return _enclosing(tree, project)
-    real = tree.resolve(dot_git)
-    if real is None:
-        return Repository(trouble=f"{dot_git} is a dangling symlink")
+    real = tree.resolve(dot_git) or dot_git
     if tree.is_dir(real):
         return _directory(tree, project, real)
     return _pointed(tree, project, real)
@@ -202,7 +200,6 @@ def _by_hand(git_dir: str) -> str:
     return f"if you trust that: --mount-rw {quote(git_dir)}"
 
 
-DEEPEST_INCLUDE = 10
 MOST_FILES = 100
 SPACES = " \t\r\n"  # the characters that git takes for spaces
 
@@ -232,18 +229,18 @@ def parse_config(text: str) -> Pairs:
 
 def load_config(tree: Tree, path: str, home: str, git_dir: str) -> Pairs:
     """The pairs of a file and of everything that it includes, in the order of git, up to a limit."""
-    return _load(tree, path, home, git_dir, depth=0, opened=[])
+    return _load(tree, path, home, git_dir, [])
 
 
-def _load(tree: Tree, path: str, home: str, git_dir: str, *, depth: int, opened: list[str]) -> Pairs:
+def _load(tree: Tree, path: str, home: str, git_dir: str, opened: list[str]) -> Pairs:
     opened.append(path)
     pairs: Pairs = []
     for name, value in parse_config(tree.text(path) or ""):
         pairs.append((name, value))
         # A file that includes itself several times would grow beyond all memory.
-        if depth < DEEPEST_INCLUDE and len(opened) < MOST_FILES and value and _includes(name, home, git_dir, path):
+        if len(opened) < MOST_FILES and value and _includes(name, home, git_dir, path):
             included = posixpath.join(posixpath.dirname(path), _home_path(value, home))
-            pairs += _load(tree, included, home, git_dir, depth=depth + 1, opened=opened)
+            pairs += _load(tree, included, home, git_dir, opened)
     return pairs
 
 

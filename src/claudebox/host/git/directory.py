@@ -105,9 +105,7 @@ class _Search:
             with os.scandir(self.tree.root + directory) as listing:
                 entries = list(listing)
         except PermissionError:
-            # Git needs no list to write a file whose name it knows.
-            if _is_ours(self.tree, directory):
-                self.found.append(Entry(directory, UNREAD))
+            self.found.append(Entry(directory, UNREAD))  # git needs no list to write a file whose name it knows
             return
         except OSError:
             return
@@ -118,19 +116,18 @@ class _Search:
             path = f"{directory}/{entry.name}"
             if entry.is_symlink():
                 self._follow(path, name)
-            elif (
-                part in GITS_OWN
-                and path not in self.seen
-                and path not in self.git_dirs
-                and not self._is_gits(path, part)
-            ):
+            elif part in GITS_OWN and not self._is_gits(path, part):
                 self.found.append(Entry(path, STRANGE))
             elif entry.is_dir(follow_symlinks=False):
                 self.enter(path, name)
-            elif not entry.is_file(follow_symlinks=False) and not _is_socket(entry):
+            elif not entry.is_file(follow_symlinks=False) and not self._is_socket(path):
                 self.found.append(Entry(path, OTHER))
             elif not part and entry.name.startswith(INDEXES) and self._is_forged(directory, entry.name):
                 self.found.append(Entry(path, FORGED))
+
+    def _is_socket(self, path: str) -> bool:
+        status = self.tree.lstat(path)
+        return status is None or stat.S_ISSOCK(status.st_mode)
 
     def _is_forged(self, git_dir: str, name: str) -> bool:
         path = f"{git_dir}/{name}"
@@ -169,28 +166,16 @@ class _Search:
         is_same = real is not None and real.endswith(f"/{name}") and self._is_inside(real)
         if real is not None and is_same and self.tree.is_plain_directory(real):
             self.enter(real, name)
-        elif name not in ONLY_READ and not (name == "HEAD" and _names_branch(self.tree.link_target(path))):
+        elif name not in ONLY_READ and not (name == "HEAD" and self._names_branch(path)):
             self.found.append(Entry(path, LINK))
+
+    def _names_branch(self, path: str) -> bool:
+        """Whether git takes a symlink for the name of a branch. It makes such a HEAD: `core.preferSymlinkRefs`."""
+        target = self.tree.link_target(path)
+        return target.startswith("refs/") and ".." not in target
 
     def _is_inside(self, path: str) -> bool:
         return any(is_inside(path, root) for root in self.roots)
-
-
-def _names_branch(target: str) -> bool:
-    """Whether git takes the symlink for the name of a branch: it makes such a HEAD if `core.preferSymlinkRefs` asks."""
-    return target.startswith("refs/") and ".." not in target
-
-
-def _is_ours(tree: Tree, directory: str) -> bool:
-    status = tree.lstat(directory)
-    return status is not None and status.st_uid == os.geteuid()
-
-
-def _is_socket(entry: os.DirEntry[str]) -> bool:
-    try:
-        return stat.S_ISSOCK(entry.stat(follow_symlinks=False).st_mode)
-    except OSError:
-        return True  # it is gone
 
 
 HEX = frozenset("0123456789abcdef")
@@ -198,7 +183,7 @@ LONGEST_LOG = 1 << 20
 MOST_REFS = 50_000  # in files of their own
 LONGEST = 1 << 16  # bytes of a file of an operation in progress
 LONGEST_REF = 1 << 10  # bytes of a file that git takes for a ref
-MOST_NOTES = 1000  # files of operations in progress
+MOST_NOTES = 1000  # files beside HEAD, and of operations in progress, of which more is read
 MOST_LED = 5  # symbolic refs that git follows
 LARGEST = 1 << 26  # bytes of a file with refs
 
@@ -262,6 +247,8 @@ def read_refs(tree: Tree, git_dir: str, largest: int = LARGEST) -> Refs:
     common = common_dir(git_dir)
     places = [common, *(f"{common}/worktrees/{name}" for name in tree.entries(f"{common}/worktrees"))]
     paths = [f"{place}/{name}" for place in places for name in tree.entries(place) if name.isupper()]
+    under_way = [f"{place}/{name}" for place in places for name in OPERATIONS]
+    paths += [f"{directory}/{name}" for directory in under_way for name in tree.entries(directory)]
     waiting = [f"{place}/refs" for place in places]
     while waiting and len(paths) < MOST_REFS:
         try:
@@ -275,25 +262,19 @@ def read_refs(tree: Tree, git_dir: str, largest: int = LARGEST) -> Refs:
             continue
     found: dict[str, str] = {}
     is_read = True
-    for path in paths:
-        text = _led(tree, common, _text(tree, path, LONGEST_REF))
-        is_read &= len(text) < LONGEST_REF or posixpath.basename(path).isupper()  # a message may be longer
-        if commit := _commit(text):
-            found[path[len(common) + 1 :]] = commit
-    under_way = [f"{place}/{name}" for place in places for name in OPERATIONS]
-    notes = [path for path in paths if posixpath.basename(path).isupper()]  # MERGE_HEAD has several
-    notes += [f"{one}/{name}" for one in under_way for name in tree.entries(one)]
-    for path in notes[:MOST_NOTES]:
+    for number, path in enumerate(paths):
         name = path[len(common) + 1 :]
-        text = _text(tree, path)
-        is_read &= len(text) < LONGEST
-        found |= {f"{name} {commit}": commit for word in text.split() if (commit := _commit(word))}
+        longest = LONGEST_REF if number > MOST_NOTES or "refs/" in name else LONGEST
+        text = _led(tree, common, _text(tree, path, longest))
+        is_read &= len(text) < longest
+        for commit in filter(None, map(_commit, text.split())):  # MERGE_HEAD has several
+            found[f"{name} {commit}" if name in found else name] = commit
     stashes = (tree.read_plain(f"{common}/logs/refs/stash", LONGEST_LOG) or b"").decode(errors="replace")
     commits = (_commit(line.partition(" ")[2]) for line in stashes.split("\n"))
     found |= {f"refs/stash@{{{commit}}}": commit for commit in commits if commit}
     packed = tree.read_plain(f"{common}/packed-refs", largest) or b""
     tables = tree.read_plain(f"{common}/reftable/tables.list") or b""
-    is_read &= len(notes) < MOST_NOTES and len(stashes) < LONGEST_LOG and len(paths) < MOST_REFS
+    is_read &= len(stashes) < LONGEST_LOG and len(paths) < MOST_REFS
     return Refs(found, packed, tables, is_read and len(packed) < largest)
 
 

@@ -12,7 +12,7 @@ import stat
 from claudebox.errors import suppress
 from claudebox.host.git import pointed_to
 from claudebox.host.tree import Tree
-from claudebox.paths import is_inside, normalize
+from claudebox.paths import is_inside, normalize, parents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     _Entry = tuple[str, int, int, int]  # name, flags, where it begins, and how much of the name is the last one's
 
-LARGEST_INDEX_BYTES, MOST_SEARCHED, WORD = 1 << 26, 1 << 31, 1 << 32
+LARGEST_INDEX_BYTES, WORD = 1 << 26, 1 << 32
 NAME_LENGTH = 0xFFF  # these bits of an entry's flags
 BLOB, FLAGS = 20, 2
 PACK_HEAD, PACK_NAMES, MOST_PACKS = b"\xfftOc\0\0\0\2", 8 + 256 * 4, 200
@@ -34,22 +34,17 @@ class Indexes:
         self.tree = tree
         self.project = project
         self.git_dirs = {project: git_dir}
-        self.content: dict[str, bytes] = {}
+        self.found: dict[str, dict[str, bytes]] = {}
         self.room = LARGEST_INDEX_BYTES  # of all of them
-        self.search = MOST_SEARCHED
 
     def repository(self, path: str) -> str:
         """The checkout that a file belongs to, "" if it is in none."""
-        directory = posixpath.dirname(path)
-        while is_inside(directory, self.project):
-            if self._git_dir(directory):
-                return directory
-            directory = posixpath.dirname(directory)
-        return ""
+        inside = (above for above in parents(path) if is_inside(above, self.project))
+        return next((above for above in inside if self.git_dir(above)), "")
 
     def has(self, path: str, content: bytes) -> bool:
         """Whether the repository has this content, of whatever file: then the agent can read it there."""
-        git_dir = self._git_dir(self.repository(path) or self.project)
+        git_dir = self.git_dir(self.repository(path) or self.project)
         if not git_dir:
             return False
         common = (self.tree.read_plain(f"{git_dir}/commondir", 1 << 12) or b"").decode(errors="surrogateescape").strip()
@@ -68,38 +63,27 @@ class Indexes:
 
     def tracks(self, path: str) -> bool:
         checkout = self.repository(path)
-        return bool(checkout) and path[len(checkout) + 1 :] in self.names(checkout)
+        return bool(checkout) and path[len(checkout) + 1 :] in self.tracked(checkout)
 
     def has_seen(self, path: str, length: int, status: os.stat_result) -> bool:
         """Whether git has looked at this very file: the index has its inode, size and time.
 
         An agent can add the name of a file that does not exist yet, but cannot know its numbers. A file with other
-        numbers has changed since, or git never saw it. Indexes that are too large are not searched.
+        numbers has changed since, or git never saw it.
         """
-        index, name = self._index(path[: length - 1]), path[length:].encode(errors="surrogateescape")
-        self.search -= len(index)
-        place = _place(index, name) if self.search > 0 else -1
-        start = place - FLAGS - BLOB - HASH - (FLAGS if index.startswith(b"DIRC\0\0\0\3") else 0)
-        seconds, part, inode, size = (
-            int.from_bytes(index[start + at : start + at + 4], "big") for at in (8, 12, 20, 36)
-        )
+        known = self.tracked(path[: length - 1]).get(path[length:], b"")
+        seconds, part, inode, size = (int.from_bytes(known[at : at + 4], "big") for at in (8, 12, 20, 36))
         second, nanoseconds = divmod(status.st_mtime_ns, 10**9)
-        known = second % WORD, status.st_ino % WORD, status.st_size % WORD
-        return place >= 0 and (seconds, inode, size) == known and part in (0, nanoseconds)
+        is_same = (seconds, inode, size) == (second % WORD, status.st_ino % WORD, status.st_size % WORD)
+        return bool(known) and is_same and part in (0, nanoseconds)
 
-    def names(self, checkout: str) -> list[str]:
-        """The paths in a checkout that git tracks, in order. With an index that cannot be read it tracks nothing."""
-        return _paths(self._index(checkout))
-
-    def _index(self, checkout: str) -> bytes:
-        if checkout not in self.content:
-            index = self.tree.read_plain(f"{self._git_dir(checkout)}/index", LARGEST_INDEX_BYTES) or b""
+    def tracked(self, checkout: str) -> dict[str, bytes]:
+        """The files of a checkout that git tracks, in order, each with its status. Without a readable index: none."""
+        if checkout not in self.found:
+            index = self.tree.read_plain(f"{self.git_dir(checkout)}/index", LARGEST_INDEX_BYTES) or b""
             self.room -= len(index)
-            self.content[checkout] = index if self.room > 0 else b""
-        return self.content[checkout]
-
-    def has_git(self, directory: str) -> bool:
-        return bool(self._git_dir(directory))
+            self.found[checkout] = _statuses(index) if self.room > 0 else {}
+        return self.found[checkout]
 
     def ignoring(self, paths: Iterable[str]) -> bytes:
         """Patterns that keep git from adding these files, each from the root of its repository."""
@@ -110,7 +94,8 @@ class Indexes:
                 lines.append("/" + "".join(map(_literal, path[len(checkout) + 1 :])))
         return "".join(f"{line}\n" for line in lines).encode(errors="surrogateescape")
 
-    def _git_dir(self, directory: str) -> str:
+    def git_dir(self, directory: str) -> str:
+        """The directory of git of a checkout; "" if this is none."""
         if directory not in self.git_dirs:
             self.git_dirs[directory] = self._find_git_dir(f"{directory}/.git")
         return self.git_dirs[directory]
@@ -157,38 +142,19 @@ def _literal(character: str) -> str:
     return f"\\{character}" if character in "*?[\\ !#" else "?" if character in "\n\r" else character
 
 
-def _place(index: bytes, name: bytes) -> int:
-    """Where the first entry with this name has it, in the formats that spell names out; -1 if there is none."""
-    is_spelled = index.startswith((b"DIRC\0\0\0\2", b"DIRC\0\0\0\3"))
-    place = index.find(name + b"\0") if is_spelled else -1
-    while place >= 0 and int.from_bytes(index[place - FLAGS : place], "big") & NAME_LENGTH != min(
-        len(name), NAME_LENGTH
-    ):
-        place = index.find(name + b"\0", place + 1)
-    return place
-
-
-def _paths(index: bytes) -> list[str]:
-    """All paths of an index, which may have 100,000 and is read at every start."""
+def _statuses(index: bytes) -> dict[str, bytes]:
+    """What an index says of each file. It may have 100,000, and is read at every start."""
     amount = int.from_bytes(index[8:12], "big")
-    if not index.startswith(b"DIRC\0\0\0\2"):
-        is_known = index.startswith((b"DIRC\0\0\0\3", b"DIRC\0\0\0\4"))
-        return [entry[0] for entry in _entries(index, BLOB)[0]] if is_known else []
-    names: list[bytes] = []
-    if amount > MANY:
+    if amount > MANY and index.startswith(VERSIONS[0]):
         import re  # which takes as long as to read some thousand entries one by one
 
         # The first bytes of an entry are a time, which is hardly ever zero.
-        names = re.compile(rb"(?s:.{62})([^\0]+)\0+").findall(index, 12)[:amount]
-    if len(names) < amount:
-        names, position, find = [], 12, index.find
-        for _ in range(amount):
-            end = find(0, position + 62)
-            if end < 0:
-                break  # not an index that git would read
-            names.append(index[position + 62 : end])
-            position += (end - position + 8) & -8
-    return b"\0".join(names).decode(errors="surrogateescape").split("\0")
+        found = re.compile(rb"(?s:(.{40}).{22})([^\0]+)\0+").findall(index, 12)[:amount]
+        if len(found) == amount:
+            names = b"\0".join([name for _, name in found]).decode(errors="surrogateescape").split("\0")
+            return dict(zip(names, [status for status, _ in found], strict=True))
+    entries = _entries(index, BLOB)[0] if index.startswith(VERSIONS) else []
+    return {name: index[start : start + HASH] for name, _, start, _ in entries}
 
 
 # Directories whose content tools make; the walk enters them, but nobody writes down a secret there.
@@ -198,7 +164,7 @@ NO_TEXT = frozenset(
     "7z a avi bin bmp bz2 class db dll dylib eot exe gif gz ico jar jpeg jpg mo mov mp3 mp4 o ogg otf pdf png pyc so "
     "sqlite svg tar tgz tiff ttf wasm wav webm webp whl woff woff2 xz zip zst map lock".split()
 )
-MANY = 10_000  # entries of an index
+MANY = 2_000  # entries of an index
 MOST_COMPARED = 50_000  # names in directories of which git does not track everything
 MOST_LOOSE, MOST_LOOSE_BYTES, MOST_LOOKED_AT = 1_000, 4 << 20, 10_000
 LARGEST_LOOSE = 1 << 16
@@ -234,9 +200,11 @@ class Loose:
             self.built.add(directory)
             return
         if directory not in self.tracked:
-            is_checkout = (above not in self.tracked or ".git" in names) and self.indexes.has_git(directory)
+            is_checkout = (above not in self.tracked or ".git" in names) and bool(self.indexes.git_dir(directory))
             self.tracked[directory] = (
-                (self.indexes.names(directory), len(directory) + 1) if is_checkout else self.tracked.get(above, ([], 0))
+                (list(self.indexes.tracked(directory)), len(directory) + 1)
+                if is_checkout
+                else self.tracked.get(above, ([], 0))
             )
         tracked, length = self.tracked[directory]
         inner = f"{directory}/"[length:]
@@ -282,7 +250,6 @@ LONGER = 0x4000  # a flag: two more bytes come before the name
 ASSUME_UNCHANGED, STAGE = 0x8000, 0x3000
 SKIP_WORKTREE, INTENT = 0x4000 << 16, 0x2000 << 16  # in those two bytes
 NAMES_ARE_CUT = 4  # the version of an index in which a name has only what differs from the name before
-SHARED = "sharedindex."  # the prefix of the larger part of an index that was split in two
 
 
 def find_hidden(index: bytes) -> set[str] | None:
@@ -298,10 +265,9 @@ def find_hidden(index: bytes) -> set[str] | None:
 
 ODD = ("/../", "/./", "//", "/.git/", "/git~1/")  # parts that git never makes, and would write through
 VERSIONS = (b"DIRC\0\0\0\2", b"DIRC\0\0\0\3", b"DIRC\0\0\0\4")
-TREES, BLOCKS, END, LINKED = b"TREE", b"IEOT", b"EOIE", b"link"
-EXTENSIONS = frozenset(
-    (TREES, BLOCKS, END, LINKED, b"REUC", b"UNTR", b"FSMN", b"sdir", b"NAME")
-)  # the last is libgit2's
+TREES, BLOCKS, END = b"TREE", b"IEOT", b"EOIE"
+# The last is libgit2's. There is none of an index that is split in two: what is in both would have to be put together.
+EXTENSIONS = frozenset((TREES, BLOCKS, END, b"REUC", b"UNTR", b"FSMN", b"sdir", b"NAME"))
 
 
 def is_forged(index: bytes, hash_size: int) -> bool:
@@ -315,9 +281,8 @@ def is_forged(index: bytes, hash_size: int) -> bool:
     while position + 8 <= last and (kind := index[position : position + 4]) not in extensions:
         start, position = position + 8, position + 8 + int.from_bytes(index[position + 4 : position + 8], "big")
         extensions[kind] = index[start:position]
-    # A directory that a sparse index stands for ends with a slash. In a split one, some names are in the other part.
-    is_split = LINKED in extensions
-    names = "".join(f"/{name.removesuffix('/')}/\0" for name, *_ in entries if name or not is_split).lower()
+    # A directory that a sparse index stands for ends with a slash.
+    names = "".join(f"/{name.removesuffix('/')}/\0" for name, *_ in entries).lower()
     is_known = is_whole and position == last and EXTENSIONS.issuperset(extensions)
     if not is_known or any(part in names for part in ODD):
         return True
@@ -325,10 +290,7 @@ def is_forged(index: bytes, hash_size: int) -> bool:
         return True
     if BLOCKS in extensions and not _are_blocks(extensions[BLOCKS], entries):
         return True
-    if TREES not in extensions:
-        return False
-    # What a split index stands for would have to be put together first.
-    return is_split or not _are_trees(extensions[TREES], _trees(index, entries, hash_size), hash_size)
+    return TREES in extensions and not _are_trees(extensions[TREES], _trees(index, entries, hash_size), hash_size)
 
 
 def _are_blocks(data: bytes, entries: list[_Entry]) -> bool:

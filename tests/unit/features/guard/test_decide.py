@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.guard.decide import guard_findings, guard_mounts, plan_guard
+from claudebox.features.guard import guard_findings, guard_mounts, plan_guard
 from claudebox.host.secrets import openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project

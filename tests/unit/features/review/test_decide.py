@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.guard import Report
-from claudebox.features.guard.decide import is_guard
+from claudebox.features.guard import RULE, Report
 from claudebox.features.review import OF_ANOTHER_GROUP, ReviewFeature
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, Launch, Plan, Step
 from claudebox.mounts import PIN
@@ -41,7 +40,7 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def guards(plan: Plan) -> dict[str, str]:
-    return {within(one.path, P): one.kind for one in plan.mounts if is_guard(one) and one.origin != PIN}
+    return {within(one.path, P): one.kind for one in plan.mounts if one.origin.is_rule(RULE) and one.origin != PIN}
 
 
 def test_directories_are_layers_and_git_and_files_are_not(machine: Machine) -> None:
@@ -208,10 +207,13 @@ def test_question_offers_no_commits_where_there_are_none() -> None:
     ("changes", "text"),
     [
         ([], "Nothing landed."),
-        ([Change("d", ADDED, DIRECTORY), Change("d/e", ADDED, DIRECTORY), Change("d/e/f", ADDED, FILE)], "Landed: 1."),
-        ([Change("d", DELETED, DIRECTORY, gone=7), Change("f", DELETED, FILE)], "Landed: 8."),
+        (
+            [Change("d", ADDED, DIRECTORY), Change("d/e", ADDED, DIRECTORY), Change("d/e/f", ADDED, FILE)],
+            "Landed: 1 added.",
+        ),
+        ([Change("d", DELETED, DIRECTORY, gone=7), Change("f", DELETED, FILE)], "Landed: 8 deleted."),
         ([Change("d", ADDED, DIRECTORY)], "Landed: 1 directory."),
-        ([Change("d", ADDED, DIRECTORY), Change("e", MODE, DIRECTORY)], "Landed: 2 directories."),
+        ([Change("d", ADDED, DIRECTORY), Change("e", MODE, DIRECTORY)], "Landed: 1 mode of a directory."),
     ],
 )
 def test_files_are_counted_and_not_their_directories(changes: list[Change], text: str) -> None:

@@ -1,4 +1,4 @@
-"""Decides what is read-only in the box because the host runs it later, and keeps it where it is.
+"""What this host runs later: read-only in the box and kept where it is, and reported when the box has ended.
 
 A mount holds the file at its path. The directories above it are bound onto themselves, because a directory in which
 something is mounted can be renamed, and another one can be put in its place. What does not exist cannot be a mount
@@ -12,24 +12,40 @@ import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
 from claudebox.host.git import host_configs
 from claudebox.host.git.directory import FORGED
 from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry, list_directory
-from claudebox.model import MOST_LAYERED, RO, RW, UNASKED, Finding, Guard, Guarded, Mount, Origin, Plan, Ways
+from claudebox.model import (
+    MOST_LAYERED,
+    RO,
+    RW,
+    UNASKED,
+    Finding,
+    Guard,
+    Guarded,
+    Launch,
+    Mount,
+    Origin,
+    Plan,
+    Step,
+    Ways,
+)
 from claudebox.mounts import arrange, find_holder
 from claudebox.overlay.git import DETOUR, Account
 from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
 from claudebox.overlay.table import CLAUDES, DOT_GIT, GIT, UNSEEN, WANTED, WHOLE, WORKTREES, held_rows
 from claudebox.overlay.ways import WAYS, find_ways
-from claudebox.paths import absolute, is_below, is_inside, move, parents, within
-from claudebox.settings.table import GUARDED, HIDES, REVIEW, WRITABLE
+from claudebox.paths import is_below, is_inside, move, parents, within
+from claudebox.settings.table import GUARDED, REVIEW, WRITABLE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from claudebox.model import Deed
     from claudebox.output.section import Line, Section
 
 RULE = "guard"
@@ -42,40 +58,109 @@ LIES_IN = "lies in {}: programs of this host obey what is there, and the agent c
 MADE = "and it is not held: tools make what is there"
 FILLED = "is on your PATH: what the agent installs there are commands of this shell"
 HERE = "has the directory that you are in: every program that the agent writes is a command there"
+LATER = "lands later"
+OPENS = "(if that is what the agent is to work on: --writable PATH)"
+TOLD = """\
+The user's own programs run these later, outside the box, so you cannot change, rename or remove them ("Read-only
+file system", "Device or resource busy"): {names}.
+If the task needs it, write down the change that you would make and ask the user to make it, or to start claudebox again
+with `--writable PATH`. What you create of this kind is shown to the user when the box ends.
+Directories above them cannot be renamed either, and a rename from one into another fails ("Invalid cross-device link"):
+use `mv` or `git mv`, which copy then.
+"""
+TOLD_OF_GIT = """\
+Git works: commit, branch, checkout, stash, merge, rebase, fetch, submodule update. A command that would change one of
+these files, or `.git/config` (`git remote add`, `push -u`, `branch -u`, `submodule add`, `sparse-checkout`), does not
+begin ("was not started") and says why; nothing has changed then. For one command use `git -c NAME=VALUE …`, and name
+remote and branch (`git push origin BRANCH`). Make worktrees in the project (`.claude/worktrees/NAME`): elsewhere they
+would vanish.
+"""
 
 
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    tree, project, environ = facts.tree, facts.project, facts.host.environ
-    account = Account(facts.host.person.home, host_configs(environ, facts.host.person.home))
-    others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
-    entries = (*facts.entries, *(entry for directory in others for entry in list_directory(tree, directory, WANTED)))
-    opened = openings(facts.settings[WRITABLE], project, facts.host.person.home)
-    outside = [facts.repository.outside] if facts.repository.outside else []
-    roots = tuple(dict.fromkeys((project, *others, *outside)))
-    # A project that is a layer is as it was when the box has ended: there is nothing to look for.
-    reached = tuple(others) if facts.is_reviewed else roots
-    ways = find_ways(facts.host, roots)
-    last = tree.lstat(f"{facts.claude.instance.masks}/lock")  # touched whenever a box starts
-    since = last.st_mtime_ns if last is not None else 0
-    found = find_places(tree, roots, entries, account, ways, since=since, refuses=True)
-    guard = plan_guard(tree, found.guarded, draft.mounts, opened)
-    guard = guard.replace(
-        opened=(*guard.opened, *accept_detours(found.detours, opened)),
-        others=found.others,
-        roots=reached,
-        hidden=frozenset(
-            absolute(hide.text, project, facts.host.person.home)
-            for hide in facts.settings[HIDES]
-            if not hide.origin.is_projects
-        ),
-        git_configs=account.configs,
-        ways=ways,
-    )
-    findings = (*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project))
-    guard = hold_whole(facts, guard, opened)
-    guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
-    pins = tuple(mount.path for mount in guards)
-    return Contribution(mounts=tuple(guards), pins=pins, findings=findings, records=(guard,))
+class Guarding(Feature):
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        tree, project, home = facts.tree, facts.project, facts.host.person.home
+        account = Account(home, host_configs(facts.host.environ, home))
+        others = [wish.source for wish in draft.wished if wish.kind == RW and wish.is_dir]
+        beside = [entry for directory in others for entry in list_directory(tree, directory, WANTED)]
+        opened = openings(facts.settings[WRITABLE], project, home)
+        outside = [facts.repository.outside] if facts.repository.outside else []
+        roots = tuple(dict.fromkeys((project, *others, *outside)))
+        # A project that is a layer is as it was when the box has ended: there is nothing to look for.
+        reached = tuple(others) if facts.is_reviewed else roots
+        ways = find_ways(facts.host, roots)
+        found = find_places(tree, roots, (*facts.entries, *beside), account, ways, since=facts.since, refuses=True)
+        guard = plan_guard(tree, found.guarded, draft.mounts, opened)
+        guard = guard.replace(
+            opened=(*guard.opened, *accept_detours(found.detours, opened)),
+            others=found.others,
+            roots=reached,
+            hidden=facts.hidden,
+            git_configs=account.configs,
+            ways=ways,
+        )
+        findings = (*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project))
+        guard = hold_whole(facts, guard, opened)
+        guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
+        pins = tuple(mount.path for mount in guards)
+        return Contribution(mounts=tuple(guards), pins=pins, findings=findings, records=(guard,))
+
+    def show(self, plan: Plan) -> tuple[Section, ...]:
+        from claudebox.output.section import WRITABLE, Row, Section, fields, named
+
+        guard, later = plan.guard, plan.layered
+        held = [one for one in guard.held if one.path not in later]
+        lands = [one for one in guard.held if one.path in later]
+        names, landing = (tuple(within(one.path, plan.project) for one in part) for part in (held, lands))
+        walls = f"(no layers here: {guard.walls})" if guard.walls else ""
+        opens = OPENS if any(one.group == WAYS for one in guard.held) else ""  # because something outside leads there
+        parts = {"read_only": held, "lands_later": lands, "opened": guard.opened, "cannot_be_held": guard.loose}
+        told = TOLD.format(names=", ".join(named(names)))
+        told += TOLD_OF_GIT if any(one.group == "git" for one in held) else ""
+        return (
+            Section(
+                title="Guarded",
+                legend="what this host may run later",
+                lines=(
+                    *_with_reasons("read-only", held, plan.project),
+                    *(("", tuple(note.split(" "))) for note in (walls, opens) if note and guard.held),
+                    *_with_reasons(LATER, lands, plan.project),
+                    *_with_reasons("writable", guard.opened, plan.project),
+                ),
+                rows=(
+                    Row("guarded", names, "(read-only: this host may run it later)" if names else "", after=WRITABLE),
+                    Row(LATER, landing, "(this host may run it)" if landing else "", after=WRITABLE),
+                ),
+                key="guard",
+                value={
+                    **{name: [fields(one, "path", "reason") for one in part] for name, part in parts.items()},
+                    "no_layers_because": guard.walls or None,
+                },
+                told=(("Read-only in the project", told),) if held else (),
+            ),
+        )
+
+
+class Report(Feature):
+    """Says at the end what the box has left that this host may obey, and what of its home is gone with it.
+
+    What was kept in layers comes first: some of it may have landed then.
+    """
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        guard = draft.get(Guard)
+        moments = (Step.MADE, Step.AFTER) if guard is not None and guard.roots else (Step.MADE,)
+        return Contribution(steps=tuple(Step(moment, self) for moment in moments))
+
+    def made(self, launch: Launch, root: str) -> Deed:
+        from claudebox.overlay import lost_files
+
+        return lost_files.watch_home(launch, root)
+
+    def after(self, launch: Launch) -> Deed:
+        from claudebox.overlay import report
+
+        return report.watch_project(launch)
 
 
 # What is wrong in a directory of git, and the command that mends it.
@@ -234,10 +319,6 @@ def _parts_opened(tree: Tree, held: str, path: str, opened: list[Opening]) -> li
     ]
 
 
-def is_guard(mount: Mount) -> bool:
-    return mount.origin.is_rule(RULE)
-
-
 def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str) -> list[Finding]:
     def found(kind: str, path: str, text: str) -> Finding:
         return Finding(kind, within(path, project), text)
@@ -269,78 +350,16 @@ def way_findings(guard: Guard, ways: Ways, project: str) -> list[Finding]:
 
 def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:
     subject, rule = opening.said.text, opening.said.origin.shown
-    is_there = tree.lstat(opening.path) is not None
-    is_part = is_there and any(is_below(opening.path, guarded.path) for guarded in guard.held)
+    is_part = tree.lstat(opening.path) is not None and any(is_below(opening.path, one.path) for one in guard.held)
     if is_part or any(opening.opens(guarded.path) for guarded in guard.opened):
         return Finding(Finding.RISK, subject, f"{rule} lets the agent change what this host runs later")
-    if not is_there:
-        return Finding(Finding.NOTE, subject, f"{rule} would open it, but it does not exist")
     return Finding(Finding.NOTE, subject, f"{rule} opens nothing: nothing there is guarded")
 
 
 def _linked_elsewhere(tree: Tree, path: str) -> list[str]:
     names = tree.entries(path)[:MOST_LINKED] if tree.is_plain_directory(path) else []
-    statuses = {file: tree.lstat(file) for file in [f"{path}/{name}" for name in names] or [path]}
-    return [
-        file for file, one in statuses.items() if one is not None and stat.S_ISREG(one.st_mode) and one.st_nlink > 1
-    ]
-
-
-# What is shown
-
-LATER = "lands later"
-OPENS = "(if that is what the agent is to work on: --writable PATH)"
-TOLD = """\
-The user's own programs run these later, outside the box, so you cannot change, rename or remove them ("Read-only
-file system", "Device or resource busy"): {names}.
-If the task needs it, write down the change that you would make and ask the user to make it, or to start claudebox again
-with `--writable PATH`. What you create of this kind is shown to the user when the box ends.
-Directories above them cannot be renamed either, and a rename from one into another fails ("Invalid cross-device link"):
-use `mv` or `git mv`, which copy then.
-"""
-TOLD_OF_GIT = """\
-Git works: commit, branch, checkout, stash, merge, rebase, fetch, submodule update. A command that would change one of
-these files, or `.git/config` (`git remote add`, `push -u`, `branch -u`, `submodule add`, `sparse-checkout`), does not
-begin ("was not started") and says why; nothing has changed then. For one command use `git -c NAME=VALUE …`, and name
-remote and branch (`git push origin BRANCH`). Make worktrees in the project (`.claude/worktrees/NAME`): elsewhere they
-would vanish.
-"""
-
-
-def show(plan: Plan) -> tuple[Section, ...]:
-    from claudebox.output.section import WRITABLE, Row, Section, fields, named
-
-    guard, later = plan.guard, plan.layered
-    held = [one for one in guard.held if one.path not in later]
-    lands = [one for one in guard.held if one.path in later]
-    names, landing = (tuple(within(one.path, plan.project) for one in part) for part in (held, lands))
-    walls = f"(no layers here: {guard.walls})" if guard.walls else ""
-    opens = OPENS if any(one.group == WAYS for one in guard.held) else ""  # because something outside leads there
-    parts = {"read_only": held, "lands_later": lands, "opened": guard.opened, "cannot_be_held": guard.loose}
-    told = TOLD.format(names=", ".join(named(names)))
-    told += TOLD_OF_GIT if any(one.group == "git" for one in held) else ""
-    return (
-        Section(
-            title="Guarded",
-            legend="what this host may run later",
-            lines=(
-                *_with_reasons("read-only", held, plan.project),
-                *(("", tuple(note.split(" "))) for note in (walls, opens) if note and guard.held),
-                *_with_reasons(LATER, lands, plan.project),
-                *_with_reasons("writable", guard.opened, plan.project),
-            ),
-            rows=(
-                Row("guarded", names, "(read-only: this host may run it later)" if names else "", after=WRITABLE),
-                Row(LATER, landing, "(this host may run it)" if landing else "", after=WRITABLE),
-            ),
-            key="guard",
-            value={
-                **{name: [fields(one, "path", "reason") for one in part] for name, part in parts.items()},
-                "no_layers_because": guard.walls or None,
-            },
-            told=(("Read-only in the project", told),) if held else (),
-        ),
-    )
+    statuses = [(file, tree.lstat(file)) for file in [f"{path}/{name}" for name in names] or [path]]
+    return [file for file, one in statuses if one is not None and stat.S_ISREG(one.st_mode) and one.st_nlink > 1]
 
 
 def _with_reasons(label: str, members: Iterable[Guarded], project: str) -> Iterable[Line]:

@@ -8,7 +8,7 @@ import pytest
 
 from claudebox.host.git.directory import read_refs
 from claudebox.host.tree import Tree
-from claudebox.process.git_objects import CannotTell, History, Objects, hash_of
+from claudebox.overlay.history import CannotTell, History, Objects, hash_of
 
 
 def git(where: Path, *words: str, text: str = "") -> list[str]:
