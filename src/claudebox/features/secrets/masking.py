@@ -20,7 +20,7 @@ from claudebox.features.secrets.table import ALL, CODE, CONTENT, SETTINGS
 from claudebox.host.secrets import SHORTEST_TOKEN, STRONG_WORDS, TOKEN_PREFIXES, in_words, is_binary_key
 from claudebox.record import Record
 
-PREFIXES = tuple(sorted((prefix for prefix, _ in TOKEN_PREFIXES), key=len, reverse=True))
+PREFIXES = tuple(sorted(TOKEN_PREFIXES, key=len, reverse=True))
 KEPT = (*PREFIXES, "base64:", "0x")
 TOKENS = tuple(prefix.encode() for prefix in PREFIXES)
 HEADS = frozenset(token[:2] for token in TOKENS)
