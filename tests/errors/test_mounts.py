@@ -78,8 +78,8 @@ def too_many_directories(scene: Scene) -> None:
 
 def too_many_closed(scene: Scene) -> None:
     scene.monkeypatch.setattr(walk, "DEEPEST", 2)
-    scene.monkeypatch.setattr(decide, "MOST_CLOSED", 0)
-    scene.planted("~/shop/data/1/x: 1").plan()
+    scene.monkeypatch.setattr(finding, "MOST_MASKS", 0)
+    scene.planted("~/shop/1/2/x: 1").plan()
 
 
 def keeping(scene: Scene) -> act.Keeping:

@@ -238,7 +238,7 @@ TOKEN_PREFIXES = tuple(
     "dapi pul- figd_ ntn_ hvs. AGE-SECRET-KEY- eyJ".split()
 )
 SHORTEST_TOKEN, SHORTEST_RANDOM = 20, 32
-LONGEST_SCHEME, COMMIT_LENGTH = 12, 40
+COMMIT_LENGTH = 40
 PRIVATE_KEY_MARKS = ("PRIVATE KEY-----", "PRIVATE KEY BLOCK-----")
 # Behind the length of a private key or a key store in DER: its version, and what comes next.
 DER_SEQUENCE, DER_LONG = b"0", 0x80
@@ -283,7 +283,7 @@ def secret_value(value: str) -> str:
     """Why a text looks like a secret: known tokens, private keys, passwords in `scheme://user:password@host`."""
     if known := known_token(value):
         return known
-    return "it holds a password for an address" if any(password for _, _, password, _ in accounts(value)) else ""
+    return "it holds a password for an address" if _holds_password(value) else ""
 
 
 def known_token(value: str) -> str:
@@ -310,26 +310,21 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-def accounts(text: str) -> list[tuple[str, str, str, str]]:
-    """Scheme, user, password and the rest of each address in the text that has an account.
+def _holds_password(text: str) -> bool:
+    """Whether an address in the text has a password: `scheme://user:password@host`.
 
     Programs take passwords with a slash in them, too; but what stands between a colon and a slash may be a port.
     """
-    found = []
-    before, *pieces = text.split("://")
-    for piece in pieces:
-        address = (piece.split(maxsplit=1) or [""])[0].rstrip("\"'`,;)>]}")
-        account, at, _ = address.split("/", 1)[0].rpartition("@")
+    for piece in text.split("://")[1:]:
+        address = (piece.split(maxsplit=1) or [""])[0]
+        account, at, _ = address.partition("/")[0].rpartition("@")
         if not at:
             account, at, _ = address.rpartition("@")
-            user, colon, password = account.partition(":")
-            at = at if colon and not password.partition("/")[0].isdigit() and "/" not in user else ""
-        if at:
-            user, _, password = account.partition(":")
-            rest = address[len(account) + 1 :]
-            found.append((before[-LONGEST_SCHEME:].lower(), user, password, rest))
-        before = piece
-    return found
+        user, _, password = account.partition(":")
+        is_port = "/" in account and ("/" in user or password.partition("/")[0].isdigit())
+        if password and not is_port:
+            return True
+    return False
 
 
 def _looks_random(text: str) -> bool:

@@ -94,16 +94,15 @@ def login_in(credentials: dict[str, Any] | None) -> dict[str, Any]:
 
 def tokens_in(credentials: dict[str, Any] | None) -> Tokens | None:
     """None if nobody is logged in, or Claude has blanked the login."""
-    login = login_in(credentials)
-    if not can_be_sent(login.get("accessToken")):
+    login = known_fields(login_in(credentials))
+    if not login.get("accessToken"):
         return None
-    scopes = login.get("scopes")
     return Tokens(
-        access=_sendable(login, "accessToken"),
-        refresh=_sendable(login, "refreshToken"),
-        expires_at=min(expiry_ms(login), LATEST) / MILLISECONDS,
-        scopes=tuple(filter(None, map(str, scopes))) if isinstance(scopes, list) else (),
-        client=_sendable(login, "clientId"),
+        access=login["accessToken"],
+        refresh=login.get("refreshToken", ""),
+        expires_at=login.get("expiresAt", 0) / MILLISECONDS,
+        scopes=tuple(login.get("scopes", ())),
+        client=login.get("clientId", ""),
     )
 
 
@@ -150,11 +149,6 @@ def can_be_sent(value: object) -> bool:
 
 def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable() and " " not in text
-
-
-def _sendable(login: dict[str, Any], name: str) -> str:
-    value = login.get(name)
-    return value if isinstance(value, str) and can_be_sent(value) else ""
 
 
 def _is_word(value: object) -> bool:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
-from claudebox.features.secrets import MASKS, REVEAL
+from claudebox.features.secrets import MASKS
 from claudebox.features.secrets.table import RULE, Kind, kind_of, strictest
-from claudebox.host.walk import DEEPEST, GIT, UNREAD
+from claudebox.host.walk import GIT
 from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Preparation, Step
 from claudebox.mounts import find_appearances
-from claudebox.paths import absolute, is_inside, shorten_home, within
+from claudebox.paths import is_inside, shorten_home, within
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -29,9 +28,6 @@ value is not a bug. If a task needs the real values, ask the user for `--reveal 
 them; never ask for a secret itself.
 
 """
-CLOSED = "cannot be looked into"
-MOST_CLOSED = 100  # with more of them, what they are in is hidden as a whole
-LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 
 
 class Judging(Record):
@@ -73,10 +69,9 @@ class Judging(Record):
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
     secrets = facts.secrets or Secrets()
-    closed = (*((place, CLOSED) for place in find_closed(facts)), *secrets.closed)
     hides = [
         Mount(HIDE, path, Origin.of_rule(RULE, why), consent=UNASKED)
-        for place, why in closed
+        for place, why in secrets.closed
         for path in find_appearances(place, draft.mounts)
     ]
     masks = mask_mounts(secrets, draft.mounts, draft.wished)
@@ -115,28 +110,6 @@ def _mount(masked: Masked, path: str) -> Mount:
     identity = masked.device, masked.inode
     mount = Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
     return mount.replace(consent=UNASKED)
-
-
-def find_closed(facts: Facts) -> list[str]:
-    """Directories that are too deep, or cannot be listed now, but by the agent, their owner, or step by step."""
-    found = []
-    revealed = [absolute(reveal.text, facts.project, facts.host.person.home) for reveal in facts.settings[REVEAL]]
-    for entry in facts.entries:
-        status = facts.tree.lstat(entry.path) if entry.kind == UNREAD else None
-        is_others = status is not None and status.st_uid != facts.host.person.uid
-        if entry.kind != UNREAD or (is_others and not facts.tree.entries(entry.path)):
-            continue
-        place = entry.path
-        while len(place.encode(errors="surrogateescape")) > LONGEST_PLACE:
-            place = place.rpartition("/")[0]
-        is_shown = place == facts.project or any(is_inside(place, one) for one in revealed)
-        found += [] if is_shown else [place]
-    while len(places := dict.fromkeys(found)) > MOST_CLOSED:
-        found = [place.rpartition("/")[0] for place in places]
-        if facts.project in found:
-            hint = f"find . -type d ! -readable; find . -mindepth {DEEPEST} -type d"
-            raise Problem(f"more than {MOST_CLOSED} directories are too deep, or cannot be listed", hint)
-    return list(places)
 
 
 def show(plan: Plan) -> tuple[Section, ...]:

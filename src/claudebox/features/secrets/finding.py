@@ -31,7 +31,7 @@ from claudebox.host.secrets import PRIVATE_KEY_MARKS, known_token
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry, find_inodes
 from claudebox.model import Finding, Preparation
-from claudebox.paths import absolute, is_below, is_inside
+from claudebox.paths import absolute, is_below, is_inside, parents
 from claudebox.settings import Settings, Word
 from claudebox.settings.table import HIDES
 from claudebox.state import Instance, memory
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 LONGEST = 1 << 20  # bytes of a file that is masked; a longer one appears empty
 # Files, and their bytes, that a start looks into by their names; further ones appear empty.
 MOST_READ, MOST_BYTES = 20_000, 1 << 21
-MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
+MOST_MASKS = 300  # and hidden directories: bwrap takes longer for each mount than for the one before
 MOST_NAMED, MOST_KEYS = 5, 20
 # Of the real file, and what its keeper needs. Without the right to write, "Permission denied" would come before
 # "Read-only file system".
@@ -52,7 +52,9 @@ BY_CONTENT = (CONTENT, "by what is in it")
 GIT = (TELLING, "passwords in addresses of remotes")
 FORM = memory.Form("The key with which made-up values are drawn. No box sees it.")
 KEY, FOUND, KEY_BYTES, MOST_FOUND = "key ", "file ", 32, 2_000
+CLOSED = "cannot be looked into"
 TOO_MANY = "more secrets than can be masked one by one"
+LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 TOO_MANY_FILES = "not all files that git does not track were looked into for keys and tokens: the project is too large"
 
 
@@ -76,21 +78,26 @@ def find_secrets(
     named = [*_named(tree, project, entries, links), *((path, GIT) for path in find_configs(tree, git_dirs))]
     key, known, lines = _recall(tree, state, host.person.uid)
     files = loose.files()
-    if not (named or known or files or settings[REVEAL]):
+    reveals = Reveals(tree, project, host.person.home, settings)
+    closed = find_closed(tree, entries, project, host.person.uid, reveals)
+    if not (named or known or files or closed or settings[REVEAL]):
         return Secrets(also=tuple(also.items())) if also else None
-    finder = Finder(tree, loose.indexes, Reveals(tree, project, host.person.home, settings), key)
+    finder = Finder(tree, loose.indexes, reveals, key)
     finder.closed = frozenset(entry.path for entry in entries if entry.kind == UNREAD)
     names = {path for path, _ in named}
     again = (path for path in known if is_inside(path, project))
     rest = [(path, BY_CONTENT) for path in dict.fromkeys((*again, *files)) if path not in names]
-    masked, hidden = hide_crowds(finder.find([*named, *rest]), project)
+    masked = finder.find([*named, *rest])
+    crowds = hide_crowds([*(one.path for one in masked), *closed], project)
+    masked = [one for one in masked if not any(is_inside(one.path, place) for place in crowds)]
+    closed = [one for one in closed if not any(is_inside(one, place) for place in crowds)]
     cut = [Finding(Finding.RISK, "secrets", TOO_MANY_FILES)] if loose.is_cut else []
     files = [path for path in known if tree.lstat(path) is not None]
     files += [one.path for one in masked if one.how == CONTENT and one.path not in files]
     return Secrets(
         tuple(masked),
         (*finder.all_findings(), *cut),
-        closed=tuple((path, TOO_MANY) for path in hidden),
+        closed=(*((path, CLOSED) for path in closed), *((path, TOO_MANY) for path in crowds)),
         preparations=_keeping(state, key, files, lines) if masked else (),
         ignored=loose.indexes.ignoring([one.path for one in masked]),
         shown=tuple(finder.shown),
@@ -295,24 +302,40 @@ def _is_sure(content: bytes) -> bool:
     return any(mark in text for mark in PRIVATE_KEY_MARKS) or bool(known_token(text))
 
 
-def hide_crowds(masked: list[Masked], project: str) -> tuple[list[Masked], list[str]]:
-    """The files that are masked one by one, and directories that are hidden as a whole, because there are too many."""
+def find_closed(tree: Tree, entries: Iterable[Entry], project: str, uid: int, reveals: Reveals) -> list[str]:
+    """Directories that are too deep, or cannot be listed now, but by the agent, their owner, or step by step."""
+    found = []
+    for entry in entries:
+        status = tree.lstat(entry.path) if entry.kind == UNREAD else None
+        is_others = status is not None and status.st_uid != uid
+        if entry.kind != UNREAD or (is_others and not tree.entries(entry.path)):
+            continue
+        place = entry.path
+        while len(place.encode(errors="surrogateescape")) > LONGEST_PLACE:
+            place = place.rpartition("/")[0]
+        if place != project and reveals.shows(place) is None:
+            found.append(place)
+    return list(dict.fromkeys(found))
+
+
+def hide_crowds(paths: list[str], project: str) -> list[str]:
+    """Directories that are hidden as a whole, because too much in them would be masked or hidden one by one."""
+    amounts: dict[str, int] = {}
+    for path in paths:
+        for above in parents(path):
+            if is_below(above, project):
+                amounts[above] = amounts.get(above, 0) + 1
     hidden: list[str] = []
-    while len(masked) + len(hidden) > MOST_MASKS:
-        amounts: dict[str, int] = {}
-        for one in masked:
-            directory = one.path.rpartition("/")[0]
-            while is_below(directory, project):
-                amounts[directory] = amounts.get(directory, 0) + 1
-                directory = directory.rpartition("/")[0]
-        if not amounts:
-            what = f"more than {MOST_MASKS} files in {project} itself hold secrets"
+    while (excess := len(paths) + len(hidden) - MOST_MASKS) > 0:
+        if not amounts or len(hidden) > MOST_MASKS:
+            what = f"more than {MOST_MASKS} files and directories in {project} itself hold secrets, or cannot be listed"
             raise Problem(what, "move them into a directory")
-        enough = [one for one, amount in amounts.items() if amount > len(masked) + len(hidden) - MOST_MASKS]
+        enough = [one for one, amount in amounts.items() if amount > excess]
         place = max(enough, key=len) if enough else max(amounts, key=lambda one: (amounts[one], -len(one)))
-        hidden = [*(one for one in hidden if not is_inside(one, place)), place]
-        masked = [one for one in masked if not is_inside(one.path, place)]
-    return masked, hidden
+        hidden.append(place)
+        paths = [one for one in paths if not is_inside(one, place)]
+        amounts = {one: amount for one, amount in amounts.items() if not is_inside(one, place)}
+    return hidden
 
 
 class Reveals:
