@@ -6,11 +6,11 @@ from itertools import zip_longest
 
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
 from claudebox.features.secrets import MASKS
-from claudebox.features.secrets.table import RULE, Kind, kind_of, strictest
+from claudebox.features.secrets.table import RULE, Kind, kind_by_all_names, strictest
 from claudebox.host.walk import GIT
 from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Preparation, Step
 from claudebox.mounts import find_appearances
-from claudebox.paths import is_inside, shorten_home, within
+from claudebox.paths import shorten_home, within
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -43,13 +43,7 @@ class Judging(Record):
         return [*git_dirs, *self.also, *self.facts.directories]
 
     def kind(self, path: str) -> Kind | None:
-        """What the name of a file says, and those that symlinks gave to it or to its directory at the start."""
-        above, _, name = path.rpartition("/")
-        project = self.facts.project
-        names = [path] if is_inside(path, project) else []
-        names += [self.also[path]] if path in self.also else []
-        names += [f"{self.also[above]}/{name}"] if above in self.also else []
-        return strictest(kind_of(one, project) for one in names)
+        return kind_by_all_names(path, self.facts.project, self.also)
 
     def judge(self, path: str) -> tuple[Masked | None, bytes | None, int]:
         """The file as the box may see it, or None if nothing in it is secret; what was read, and of which inode.

@@ -21,6 +21,7 @@ from claudebox.features.secrets.table import (
     STRICT,
     TELLING,
     Kind,
+    kind_by_all_names,
     kind_of,
     strictest,
 )
@@ -50,8 +51,9 @@ MOST_NAMED, MOST_KEYS = 5, 20
 PERMISSIONS, FOR_OWNER = 0o777, 0o600
 BY_CONTENT = (CONTENT, "by what is in it")
 GIT = (TELLING, "passwords in addresses of remotes")
-FORM = memory.Form("The key with which made-up values are drawn. No box sees it.")
-KEY, FOUND, KEY_BYTES, MOST_FOUND = "key ", "file ", 32, 2_000
+FORM = memory.Form("The key with which made-up values are drawn, and where to look first. No box sees it.", 2)
+KEY_BYTES = 32
+MOST_FOUND = 2_000  # files that are remembered
 CLOSED = "cannot be looked into"
 TOO_MANY = "more secrets than can be masked one by one"
 LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
@@ -72,10 +74,9 @@ def find_secrets(
     git_dirs += [f"{entry.path}/repo/store/git" for entry in entries if entry.name == ".jj"]
     git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
     git_dirs += [repository.outside] if repository.outside else []
-    links = _telling_links(tree, project, entries)
     also = {path: f"{project}/.git" for path in git_dirs if not path.endswith("/.git") or path == repository.outside}
-    also |= links
-    named = [*_named(tree, project, entries, links), *((path, GIT) for path in find_configs(tree, git_dirs))]
+    also |= _telling_links(tree, project, entries)
+    named = [*_named(tree, project, entries, also), *((path, GIT) for path in find_configs(tree, git_dirs))]
     key, known, lines = _recall(tree, state, host.person.uid)
     files = loose.files()
     reveals = Reveals(tree, project, host.person.home, settings)
@@ -119,18 +120,14 @@ def _recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[bytes, lis
     No box sees them. If they are lost, other values are made up, and files are looked at as if for the first time.
     """
     lines = memory.recall(tree, instance.decoys, FORM, uid) if instance is not None else ()
-    files = [memory.unescape(line.removeprefix(FOUND)) or "" for line in lines if line.startswith(FOUND)]
-    try:
-        key = bytes.fromhex(next((line.removeprefix(KEY) for line in lines if line.startswith(KEY)), ""))
-    except ValueError:
-        key = b""
-    return key if len(key) == KEY_BYTES else os.urandom(KEY_BYTES), files, lines
+    key, *files = lines or (os.urandom(KEY_BYTES).hex(),)
+    return bytes.fromhex(key), [memory.unescape(line) or "" for line in files], lines
 
 
 def _keeping(
     instance: Instance | None, key: bytes, files: list[str], before: tuple[str, ...]
 ) -> tuple[Preparation, ...]:
-    lines = (f"{KEY}{key.hex()}", *(f"{FOUND}{memory.escape(path)}" for path in files[:MOST_FOUND]))
+    lines = (key.hex(), *map(memory.escape, files[:MOST_FOUND]))
     if instance is None or lines == before:
         return ()
     # Another worktree's box may start at this moment, and what it has found must not be forgotten.
@@ -155,22 +152,17 @@ def _telling_links(tree: Tree, project: str, entries: Iterable[Entry]) -> dict[s
     return {target: link for target, (how, link) in found.items() if min(how) < len(STRICT)}
 
 
-def _named(tree: Tree, project: str, entries: Iterable[Entry], links: dict[str, str]) -> list[tuple[str, Kind]]:
+def _named(tree: Tree, project: str, entries: Iterable[Entry], also: dict[str, str]) -> list[tuple[str, Kind]]:
     """The files whose names, or those of symlinks to them, say that they may hold a secret."""
-    found: list[tuple[str, Kind | None]] = []
-    for target, link in links.items():
-        if tree.is_plain_directory(target):
-            found += [(f"{target}/{one}", kind_of(f"{link}/{one}", project)) for one in tree.entries(target)]
-        else:
-            found.append((target, kind_of(link, project)))
+    paths = [entry.path for entry in entries if entry.kind in (FILE, OTHER)]
+    for target in also:
+        paths += [f"{target}/{name}" for name in tree.entries(target)] if tree.is_plain_directory(target) else [target]
     for entry in entries:
-        if entry.kind in (FILE, OTHER):
-            found.append((entry.path, kind_of(entry.path, project)))
-        elif entry.kind == DIRECTORY:
-            pairs = (path.split("/") for path in IN_SKIPPED)
-            inner = (f"{entry.path}/{name}" for directory, name in pairs if directory == entry.name)
-            found += [(path, kind_of(path, project)) for path in inner if tree.lstat(path) is not None]
-    return [(path, kind) for path, kind in found if kind is not None]
+        above = entry.path.removesuffix(entry.name)
+        inner = [f"{above}{path}" for path in IN_SKIPPED if path.startswith(f"{entry.name}/")]
+        paths += [path for path in inner if tree.lstat(path) is not None]
+    kinds = ((path, kind_by_all_names(path, project, also)) for path in dict.fromkeys(paths))
+    return [(path, kind) for path, kind in kinds if kind is not None]
 
 
 class Finder:

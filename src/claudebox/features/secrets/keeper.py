@@ -37,7 +37,7 @@ from claudebox.host.walk import GIT, SKIPPED
 from claudebox.mounts import find_appearances
 from claudebox.process.companion import READY, die_with_parent
 from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, NEW_USER_NAMESPACE
-from claudebox.text import cut, escape, fill
+from claudebox.text import cut, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -492,14 +492,8 @@ class Box:
 
 MOST_SHOWN = 5000  # files of which it is known since when the box has them
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
-MOST_TOLD, LONGEST_NAME = 5, 18  # files that are named, and characters of a name
+MOST_TOLD, LONGEST_NAME = 5, 18  # files that are named, and characters of a name: it has to fit into a row of 80
 FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
-HAD = " in a file that the agent has"  # under another name, or open since it held no secret
-GAP = (
-    "while the box ran; for some thousandths of a second the agent could read it, and a program that waits for it does"
-)
-ADVICE = ": for no gap at all, --review"
-REVIEWED = ": here only whole names of secrets, in the root and beside masked files, have no gap"
 
 
 class Gaps:
@@ -508,7 +502,7 @@ class Gaps:
     def __init__(self, keeping: Keeping, channel: int) -> None:
         self.keeping, self.channel = keeping, channel
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
-        self.told: dict[str, str] = {}
+        self.told: set[str] = set()
         self.is_full = False
 
     def note_shown(self, path: str, status: os.stat_result) -> None:
@@ -517,26 +511,30 @@ class Gaps:
             self.shown[path] = status.st_ino, time.monotonic()
 
     def tell(self, path: str, what: str) -> None:
-        """Note it for the end, and tell it at once, once for each file."""
+        """Tell of a file, once."""
         status = files.lstat(None, path)
         if path in self.told or len(self.told) >= MOST_TOLD or status is None:
             return
+        self.told.add(path)
         inode, since = self.shown.get(path, (0, 0.0))
-        is_open = status.st_nlink > 1 or (inode == status.st_ino and time.monotonic() - since > LONG)
-        self.told[path] = f"{what}{HAD if is_open else ''}"
-        # It has to fit into a row of 80.
-        gap = "it can read it" if is_open else "readable for some ms"
-        advice = "" if is_open or self.keeping.is_review else " (no gap: --review)"
-        self.say(f"{self.name(path)} was {self.told[path]}: {gap}{advice}")
+        name = cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
+        # Under another name, or open since it held no secret.
+        if status.st_nlink > 1 or (inode == status.st_ino and time.monotonic() - since > LONG):
+            self.say(f"{name} was {what} in a file that the agent has: it can read it")
+        else:
+            self.say(
+                f"{name} was {what}: readable for some ms{'' if self.keeping.is_review else ' (no gap: --review)'}"
+            )
 
     def tell_full(self) -> None:
         self.is_full = True
         self.say(FULL)
 
     def say(self, text: str) -> None:
-        """Say something at once, and write down all that has to be said at the end."""
-        with open(f"{self.keeping.directory}/{NOTES}", "w") as file:
-            file.write(self.at_end())
+        """Say a line now, and have it said again at the end."""
+        line = f"claudebox: {text}\n"
+        with open(f"{self.keeping.directory}/{NOTES}", "a") as file:
+            file.write(line)
         try:
             if os.fork():  # an agent can have filled a pipe that nobody reads: then to write takes forever
                 return
@@ -544,32 +542,11 @@ class Gaps:
             return  # there are too many processes: it is said at the end
         try:
             die_with_parent()
-            os.write(self.channel, f"claudebox: {text}\n".encode())
+            os.write(self.channel, line.encode())
             if not os.isatty(self.keeping.errors):
-                os.write(self.keeping.errors, f"claudebox: {text}\n".encode())
+                os.write(self.keeping.errors, line.encode())
         finally:
             os._exit(0)
-
-    def at_end(self) -> str:
-        """What to say at the end, the graver first."""
-        text = ""
-        for is_open in (True, False):
-            ways = {path: what for path, what in self.told.items() if what.endswith(HAD) == is_open}
-            if not ways:
-                continue
-            names = ", ".join(map(self.name, ways))
-            were = f"{'was' if len(ways) == 1 else 'were'} {' or '.join(sorted(set(ways.values())))}"
-            reviewed = REVIEWED if self.keeping.is_review else ADVICE
-            rest = ": it can read it. Replace these secrets" if is_open else f" {GAP}{reviewed}"
-            text += _lines(f"{names} {were}{rest}")
-        return text + (_lines(FULL) if self.is_full else "")
-
-    def name(self, path: str) -> str:
-        return cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
-
-
-def _lines(text: str) -> str:
-    return "\n  ".join(fill(f"claudebox: {text}".split(), 2)) + "\n"
 
 
 MOST_MASKS = 600  # decoys: further files appear empty
