@@ -22,6 +22,7 @@ What was masked when the box started stays masked, whatever the file holds now. 
 from __future__ import annotations
 
 import os
+import resource
 import select
 import stat
 import time
@@ -36,7 +37,7 @@ from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
 from claudebox.mounts import find_appearances
 from claudebox.process.companion import READY, die_with_parent
-from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, NEW_USER_NAMESPACE
+from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
 from claudebox.text import cut, escape
 
 TYPE_CHECKING = False
@@ -156,15 +157,16 @@ class Hand:
         here = open_beneath(self.host, path, files.NAME_ONLY) if self.judging.kind(path) is not None else -1
         if here < 0:
             return  # an ordinary one, removed meanwhile, or a symlink
-        status = os.fstat(here)
-        if not stat.S_ISDIR(status.st_mode):
+        with files.Open(here):
+            status = os.fstat(here)
+            if stat.S_ISDIR(status.st_mode):
+                return
             self.watches.add_file(path, here)
             if stat.S_ISREG(status.st_mode) and not os.fstat(here).st_size:
                 self.gaps.note_shown(path, status)  # until something is written
-            else:
-                self.patience.setdefault(path, time.monotonic() + GRACE)
-                self.waiting[path] = None
-        os.close(here)
+                return
+        self.patience.setdefault(path, time.monotonic() + GRACE)
+        self.waiting[path] = None
 
     def cover(self, path: str, number: int) -> None:
         if self.box.cover(path, number):
@@ -249,7 +251,9 @@ class Watches:
         if self.events < 0:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
             raise Problem("the kernel gives no inotify instance, by which masks are kept on", hint)
-        most = self.room = raise_limit(MOST_AT_START + MOST_LATER + MORE_OPEN) - MORE_OPEN
+        _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+        self.room = limit - MORE_OPEN
         directories = self.judging.directories()
         gits = [path for path in directories if path.endswith(f"/{GIT}") or path in self.judging.also]
         for path in dict.fromkeys((keeping.project, *map(os.path.dirname, keeping.numbers), *gits)):
@@ -259,7 +263,7 @@ class Watches:
         self.read_all_again()
         for path in directories[:MOST_AT_START]:
             self.add(path)
-        self.room = min(len(self.directories) + MOST_LATER, most)
+        self.room = min(len(self.directories) + MOST_LATER, self.room)
 
     def close(self) -> None:
         for descriptor in (self.events, *self.directories.values()):
@@ -372,23 +376,12 @@ class Watches:
         return [(f"{above}/{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in part]
 
 
-def raise_limit(amount: int) -> int:
-    """Have this process open more files than is usual, as far as it may, and say how many those are."""
-    import resource
-
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = amount if most == resource.RLIM_INFINITY else min(amount, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(now, wanted), most))
-    return wanted
-
-
 # System calls. The numbers of these are the same on x86_64 and aarch64.
 OPEN_TREE = 428
 MOVE_MOUNT = 429
 CLONE_TREE = 1 | os.O_CLOEXEC
 BY_DESCRIPTORS = 0x04 | 0x40  # MOVE_MOUNT_F_EMPTY_PATH and MOVE_MOUNT_T_EMPTY_PATH
 DETACH_WITHOUT_SYMLINK = 2 | 8  # MNT_DETACH and UMOUNT_NOFOLLOW
-GET_OWNER = 0xB701  # NS_GET_USERNS
 TRIES = 5  # to mount over a file that somebody replaces at this moment
 
 
@@ -402,13 +395,11 @@ class Box:
         self.ours: dict[tuple[int, int], int] = {}  # device and inode of decoys, and their numbers
 
     def enter(self, namespace: str) -> None:
-        """Enter the box's mounts, with the rights of whoever made the user namespace that owns them.
+        """Enter the box's mounts.
 
         All paths stay those of the host: the root directory does, and so nothing of the box is loaded as code.
         """
-        mounts = os.open(namespace, os.O_RDONLY | os.O_CLOEXEC)
-        owner = c_call("ioctl", mounts, GET_OWNER)
-        if c_call("setns", owner, NEW_USER_NAMESPACE) != 0 or c_call("setns", mounts, NEW_MOUNT_NAMESPACE) != 0:
+        if not enter_as_owner(namespace, NEW_MOUNT_NAMESPACE):
             raise Problem("the kernel does not let claudebox enter the box, to keep masks on", "claudebox --check")
         die_with_parent()  # only now: the kernel forgets it when a process gains rights
         self.root, self.decoys = os.open("/", files.NAME_ONLY), os.open(self.keeping.place, files.NAME_ONLY)
@@ -475,8 +466,8 @@ class Box:
         here = open_beneath(self.host, above, os.O_PATH | os.O_DIRECTORY)
         if here < 0:
             return
-        status, of_host = files.lstat(here, name), os.fstat(here)
-        os.close(here)
+        with files.Open(here):
+            status, of_host = files.lstat(here, name), os.fstat(here)
         if status is None or status.st_ino != inode:
             return
         for directory in self.places_of(path):
