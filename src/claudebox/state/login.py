@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any
 
 from claudebox.files import Replacement
 from claudebox.host.tree import Tree, sha256
@@ -71,15 +71,11 @@ class Tokens(Record):
 def parse(content: bytes) -> dict[str, Any] | None:
     """Parse an object; None if it is not one, or cannot be written again as JSON that others understand."""
     try:
-        value = json.loads(content, parse_constant=_refuse)
+        value = json.loads(content)
         dump(value)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def dump(credentials: dict[str, Any]) -> bytes:

@@ -11,20 +11,8 @@ import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Facts, Masked, Secrets
-from claudebox.features.secrets import REVEAL
-from claudebox.features.secrets.table import (
-    ALL,
-    CODE,
-    CONTENT,
-    EMPTY,
-    IN_SKIPPED,
-    STRICT,
-    TELLING,
-    Kind,
-    kind_by_all_names,
-    kind_of,
-    strictest,
-)
+from claudebox.features.secrets import REVEAL, table
+from claudebox.features.secrets.table import CONTENT, Kind, kind_of, strictest
 from claudebox.host import Host
 from claudebox.host.git import Repository, find_configs
 from claudebox.host.git.index import Indexes, Loose
@@ -50,7 +38,7 @@ MOST_NAMED, MOST_KEYS = 5, 20
 # "Read-only file system".
 PERMISSIONS, FOR_OWNER = 0o777, 0o600
 BY_CONTENT = (CONTENT, "by what is in it")
-GIT = (TELLING, "passwords in addresses of remotes")
+GIT = (table.TELLING, "passwords in addresses of remotes")
 FORM = memory.Form("The key with which made-up values are drawn, and where to look first. No box sees it.", 2)
 KEY_BYTES = 32
 MOST_FOUND = 2_000  # files that are remembered
@@ -147,9 +135,9 @@ def _telling_links(tree: Tree, project: str, entries: Iterable[Entry]) -> dict[s
         if is_below(target, project):
             ends = ("/x", "/x.php") if tree.is_plain_directory(target) else ("", "/x")
             kinds = [kind_of(f"{link}{end}", project) for end in ends]
-            how = [STRICT.index(kind[0]) if kind else len(STRICT) for kind in kinds]
+            how = [table.STRICT.index(kind[0]) if kind else len(table.STRICT) for kind in kinds]
             found[target] = min(found.get(target, (how, link)), (how, link))
-    return {target: link for target, (how, link) in found.items() if min(how) < len(STRICT)}
+    return {target: link for target, (how, link) in found.items() if min(how) < len(table.STRICT)}
 
 
 def _named(tree: Tree, project: str, entries: Iterable[Entry], also: dict[str, str]) -> list[tuple[str, Kind]]:
@@ -159,9 +147,9 @@ def _named(tree: Tree, project: str, entries: Iterable[Entry], also: dict[str, s
         paths += [f"{target}/{name}" for name in tree.entries(target)] if tree.is_plain_directory(target) else [target]
     for entry in entries:
         above = entry.path.removesuffix(entry.name)
-        inner = [f"{above}{path}" for path in IN_SKIPPED if path.startswith(f"{entry.name}/")]
+        inner = [f"{above}{path}" for path in table.IN_SKIPPED if path.startswith(f"{entry.name}/")]
         paths += [path for path in inner if tree.lstat(path) is not None]
-    kinds = ((path, kind_by_all_names(path, project, also)) for path in dict.fromkeys(paths))
+    kinds = ((path, table.kind_by_all_names(path, project, also)) for path in dict.fromkeys(paths))
     return [(path, kind) for path, kind in kinds if kind is not None]
 
 
@@ -209,12 +197,12 @@ class Finder:
             return None  # a copy that an agent has made of what it saw
         if how == CONTENT and not self.masking.may_hold_secret(content, path):
             return None
-        if how == CONTENT and path.rpartition(".")[2].lower() in CODE and not _is_sure(content):
+        if how == CONTENT and path.rpartition(".")[2].lower() in table.CODE and not _is_sure(content):
             return None  # the agent may have written it yesterday, and has to go on with it
-        return self._unless_shown(masked, content) if how == EMPTY else self._masked(masked, content)
+        return self._unless_shown(masked, content) if how == table.EMPTY else self._masked(masked, content)
 
     def _masked(self, masked: Masked, content: bytes) -> Masked | None:
-        how = TELLING if masked.how == ALL and content.startswith(b"#!") else masked.how
+        how = table.TELLING if masked.how == table.ALL and content.startswith(b"#!") else masked.how
         decoy = self.masker.mask(content, how, masked.path)
         if decoy is None:
             return None
@@ -235,7 +223,7 @@ class Finder:
             self._say(Finding.SECRET, name, f"enters as it is ({masked.reason}): {reveal.origin.shown}")
             return None
         if content and self.indexes.has(path, content):
-            is_sure = masked.how != ALL and _is_sure(content)
+            is_sure = masked.how != table.ALL and _is_sure(content)
             kind = Finding.SECRET if is_sure else Finding.NOTE
             self._say(kind, name, f"not masked ({masked.reason}): git has it as it is")
             self.shown.append(path)
@@ -255,7 +243,7 @@ class Finder:
             if one := self.judge(path, kind):
                 masked[path] = one
         several: dict[int, Masked] = {}
-        for one in sorted(masked.values(), key=lambda one: STRICT.index(one.how), reverse=True):
+        for one in sorted(masked.values(), key=lambda one: table.STRICT.index(one.how), reverse=True):
             several |= {one.inode: one} if self._names_of(one) > 1 else {}
         if several:
             names = sum(map(self._names_of, several.values()))

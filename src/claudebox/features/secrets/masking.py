@@ -31,19 +31,7 @@ WEAK_WORDS = frozenset(
     "auth authkey authorization bearer conn cookie cred creds dsn jwt key keys oauth pat session sig signature sid "
     "salt seed tokens webhook curl sshpass".split()
 )
-STRONG_ENDS = (
-    "pass",
-    "pwd",
-    "psk",
-    "otp",
-    "pw",
-    "_pin",
-    "masterauth",
-    "presharedkey",
-    "privatekey",
-    "passwords",
-    "wort",
-)
+STRONG_ENDS = tuple("pass pwd psk otp pw _pin masterauth presharedkey privatekey passwords wort".split())
 NO_SECRETS = frozenset("bypass compass overpass cwd existing tokenizer oldpwd".split())
 # The last word of a key that is about a secret, and does not hold one.
 ABOUT = frozenset(
