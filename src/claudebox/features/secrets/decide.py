@@ -8,7 +8,7 @@ from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
 from claudebox.features.secrets import MASKS
 from claudebox.features.secrets.table import RULE, Kind, kind_by_all_names, strictest
 from claudebox.host.walk import GIT
-from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Preparation, Step
+from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Step
 from claudebox.mounts import find_appearances
 from claudebox.paths import shorten_home, within
 from claudebox.record import Record
@@ -69,13 +69,11 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         for path in find_appearances(place, draft.mounts)
     ]
     masks = mask_mounts(secrets, draft.mounts, draft.wished)
-    former = facts.state.masked if facts.state is not None else ""  # what was masked before, by inodes
-    gone = (Preparation(Preparation.GONE, former),) if former and facts.tree.lstat(former) is not None else ()
     return Contribution(
         mounts=(*masks, *hides),
         pins=tuple(mount.path for mount in (*masks, *hides)),  # else the agent moves a directory with a secret in it
         findings=secrets.findings,
-        preparations=(*secrets.preparations, *gone),
+        preparations=secrets.preparations,
         # In a project without secrets somebody may make one while the box runs.
         steps=(Step(Step.BESIDE, MASKS), Step(Step.MADE, MASKS)),
         records=(Judging(facts, secrets, dict(secrets.also)),),
@@ -116,7 +114,8 @@ def show(plan: Plan) -> tuple[Section, ...]:
     for kind, label, note in ((HIDE, "none", ()), (MASK, "made", (MADE_UP,))):
         members = [mount for mount in covered if mount.kind == kind]
         words = [word for one in members for word in (shorten_home(one.path, home), f"({one.origin.reason})")]
-        lines += [(f"{RULE:<11} {label}", (*words, *note))] if members else []
+        if members:
+            lines.append((f"{RULE:<11} {label}", (*words, *note)))
     names = named((shorten_home(mount.path, home) for mount in covered), MOST_TOLD)
     return (
         Section(

@@ -33,13 +33,15 @@ LONGEST = 1 << 20  # bytes of a file that is masked; a longer one appears empty
 # Files, and their bytes, that a start looks into by their names; further ones appear empty.
 MOST_READ, MOST_BYTES = 20_000, 1 << 21
 MOST_MASKS = 300  # and hidden directories: bwrap takes longer for each mount than for the one before
-MOST_NAMED, MOST_KEYS = 5, 20
+MOST_NAMED = 5  # findings
+MOST_KEYS = 20  # that are named if one is not there
 # Of the real file, and what its keeper needs. Without the right to write, "Permission denied" would come before
 # "Read-only file system".
 PERMISSIONS, FOR_OWNER = 0o777, 0o600
 BY_CONTENT = (CONTENT, "by what is in it")
 GIT = (table.TELLING, "passwords in addresses of remotes")
-FORM = memory.Form("The key with which made-up values are drawn, and where to look first. No box sees it.", 2)
+FORM = memory.Form("The key with which made-up values are drawn. No box sees it.")
+KEY, FOUND = "key", "file"  # how its lines begin
 KEY_BYTES = 32
 MOST_FOUND = 2_000  # files that are remembered
 CLOSED = "cannot be looked into"
@@ -61,7 +63,8 @@ def find_secrets(
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
     git_dirs += [f"{entry.path}/repo/store/git" for entry in entries if entry.name == ".jj"]
     git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
-    git_dirs += [repository.outside] if repository.outside else []
+    if repository.outside:
+        git_dirs.append(repository.outside)
     also = {path: f"{project}/.git" for path in git_dirs if not path.endswith("/.git") or path == repository.outside}
     also |= _telling_links(tree, project, entries)
     named = [*_named(tree, project, entries, also), *((path, GIT) for path in find_configs(tree, git_dirs))]
@@ -108,14 +111,16 @@ def _recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[bytes, lis
     No box sees them. If they are lost, other values are made up, and files are looked at as if for the first time.
     """
     lines = memory.recall(tree, instance.decoys, FORM, uid) if instance is not None else ()
-    key, *files = lines or (os.urandom(KEY_BYTES).hex(),)
-    return bytes.fromhex(key), [memory.unescape(line) or "" for line in files], lines
+    said = [line.split(" ", 1) for line in lines if " " in line]
+    keys = [bytes.fromhex(rest) for what, rest in said if what == KEY]
+    files = [memory.unescape(rest) or "" for what, rest in said if what == FOUND]
+    return keys[0] if keys else os.urandom(KEY_BYTES), files, lines
 
 
 def _keeping(
     instance: Instance | None, key: bytes, files: list[str], before: tuple[str, ...]
 ) -> tuple[Preparation, ...]:
-    lines = (key.hex(), *map(memory.escape, files[:MOST_FOUND]))
+    lines = (f"{KEY} {key.hex()}", *(f"{FOUND} {memory.escape(path)}" for path in files[:MOST_FOUND]))
     if instance is None or lines == before:
         return ()
     # Another worktree's box may start at this moment, and what it has found must not be forgotten.
@@ -244,7 +249,8 @@ class Finder:
                 masked[path] = one
         several: dict[int, Masked] = {}
         for one in sorted(masked.values(), key=lambda one: table.STRICT.index(one.how), reverse=True):
-            several |= {one.inode: one} if self._names_of(one) > 1 else {}
+            if self._names_of(one) > 1:
+                several[one.inode] = one
         if several:
             names = sum(map(self._names_of, several.values()))
             wanted = self.tree, self.project, frozenset(several), names, self.closed

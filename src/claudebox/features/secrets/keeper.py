@@ -217,7 +217,9 @@ class Hand:
 
 
 # The kernel's numbers: what happens in a directory, and to a file; then what it says besides.
-CLOSED_AFTER_WRITING, MOVED_HERE, MADE = 0x8, 0x80, 0x100
+CLOSED_AFTER_WRITING = 0x8
+MOVED_HERE = 0x80
+MADE = 0x100
 IN_DIRECTORY = CLOSED_AFTER_WRITING | MOVED_HERE | MADE
 WRITTEN = 0x2
 LOST = 0x4000
@@ -483,7 +485,8 @@ class Box:
 
 MOST_SHOWN = 5000  # files of which it is known since when the box has them
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
-MOST_TOLD, LONGEST_NAME = 5, 18  # files that are named, and characters of a name: it has to fit into a row of 80
+MOST_TOLD = 5  # files that are named
+LONGEST_NAME = 18  # characters: what is said has to fit into a row of 80
 FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
 
 

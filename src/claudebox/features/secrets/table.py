@@ -200,8 +200,10 @@ def kind_by_all_names(path: str, project: str, also: Mapping[str, str]) -> Kind 
     """What the name of a file says, and those that symlinks give to it or to its directory."""
     above, _, name = path.rpartition("/")
     names = [path] if is_inside(path, project) else []
-    names += [also[path]] if path in also else []
-    names += [f"{also[above]}/{name}"] if above in also else []
+    if path in also:
+        names.append(also[path])
+    if above in also:
+        names.append(f"{also[above]}/{name}")
     return strictest(kind_of(one, project) for one in names)
 
 
