@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
+from typing import Any, TypeGuard
 
 from claudebox.files import Replacement
 from claudebox.host.tree import Tree, sha256
@@ -116,10 +116,7 @@ def with_tokens(credentials: dict[str, Any] | None, tokens: Tokens) -> dict[str,
 def expiry_ms(login: dict[str, Any]) -> float:
     """Expiry in milliseconds; 0 if missing."""
     value = login.get("expiresAt")
-    try:
-        return float(value) if isinstance(value, int | float) else 0.0
-    except OverflowError:
-        return 0.0
+    return value if _is_moment(value) else 0.0
 
 
 def fingerprint(login: dict[str, Any]) -> str:
@@ -151,7 +148,7 @@ def _is_word(value: object) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_WORD and _is_plain(value)
 
 
-def _is_moment(value: object) -> bool:
+def _is_moment(value: object) -> TypeGuard[float]:
     """In milliseconds. NaN is not between two numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LATEST
 
