@@ -454,8 +454,6 @@ def _prepare(preparation: Preparation) -> None:
             content = _with_others(parent, name, preparation)
             if not has_content(parent, name, content):  # most launches change nothing
                 write_whole(name, content, parent, is_safe=False)
-        elif preparation.kind == Preparation.GONE:
-            remove_path(preparation.path)
         elif preparation.kind == Preparation.LINK:
             with suppress(FileExistsError):
                 os.symlink(preparation.content, os.fsencode(name), dir_fd=parent)

@@ -220,7 +220,6 @@ class Preparation(Record):
     EMPTY_FILE = "empty file"  # something to mount on; its content does not matter
     LINK = "link"  # a symlink that says `content`, unless something is there
     SANDBOX = "sandbox"  # a file with what the agent is told: a view of the rest of the Plan
-    GONE = "gone"  # a file of an earlier version, which is removed
     USED = "used"  # a file whose time says when the project was used last
 
     kind: str

@@ -62,7 +62,7 @@ def survey(host: Host, request: Request, settings: Settings, answered: tuple[str
     claudes = find_claudes_own_place(tree, claude, host.cwd)
     places = places if claudes in places else (*places, claudes)
     trusted = TrustedSource(reach, claude.users, host.person.homes, places)
-    users = claude_settings.look(trusted, claude, host.person.uid)
+    users = claude_settings.look(trusted, claude)
     return Facts(
         host=host,
         request=request,

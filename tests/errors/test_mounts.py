@@ -78,8 +78,8 @@ def too_many_directories(scene: Scene) -> None:
 
 def too_many_closed(scene: Scene) -> None:
     scene.monkeypatch.setattr(walk, "DEEPEST", 2)
-    scene.monkeypatch.setattr(decide, "MOST_CLOSED", 0)
-    scene.planted("~/shop/data/1/x: 1").plan()
+    scene.monkeypatch.setattr(finding, "MOST_MASKS", 0)
+    scene.planted("~/shop/1/2/x: 1").plan()
 
 
 def keeping(scene: Scene) -> act.Keeping:
@@ -102,19 +102,19 @@ def no_watch(scene: Scene) -> None:
 
 
 def no_way_into_the_box(scene: Scene) -> None:
-    hand = keeper.Hand(keeping(scene), 2)
-    scene.monkeypatch.setattr(keeper, "c_call", lambda *_: -1)
-    hand.enter("/proc/self/ns/mnt")
+    box = keeper.Box(keeping(scene), os.open("/", os.O_PATH))
+    scene.monkeypatch.setattr(keeper, "enter_as_owner", lambda *_: False)
+    box.enter("/proc/self/ns/mnt")
 
 
 def no_mask(scene: Scene) -> None:
-    hand = keeper.Hand(keeping(scene), 2)
-    hand.decoys = os.open(scene.machine.root, os.O_PATH)
+    box = keeper.Box(keeping(scene), os.open("/", os.O_PATH))
+    box.decoys = os.open(scene.machine.root, os.O_PATH)
     (scene.machine.root / "0").touch()
     scene.monkeypatch.setattr(keeper, "c_call", lambda *_: -1)
-    scene.monkeypatch.setattr(hand, "places_of", lambda _: [hand.decoys])
+    scene.monkeypatch.setattr(box, "places_of", lambda _: [box.decoys])
     (scene.machine.root / ".env").touch()
-    hand.cover("/home/.env", 0)
+    box.cover("/home/.env", 0)
 
 
 def keeper_says(scene: Scene, said: bytes) -> None:

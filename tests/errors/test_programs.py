@@ -44,11 +44,6 @@ def setuid_bwrap(scene: Scene) -> None:
     scene.plan()
 
 
-def setuid_bwrap_before_another(scene: Scene) -> None:
-    scene.planted("/opt/bin/bwrap*").with_environ(PATH="/usr/bin:/opt/bin")
-    setuid_bwrap(scene)
-
-
 def neither_env_nor_python(scene: Scene) -> None:
     scene.without("/usr/bin/env").planted("/usr/bin/busybox*\n/usr/bin/env -> busybox")
     scene.machine.python = "/home/alice/.pyenv/bin/python3"
@@ -137,7 +132,6 @@ PROBLEMS: Problems = {
     "bwrap-named-missing": lambda scene: scene.with_environ(CLAUDEBOX_BWRAP="/opt/bwrap").plan(),
     "bwrap-in-project": program_from_the_project("bwrap"),
     "bwrap-setuid": setuid_bwrap,
-    "bwrap-setuid-before-another": setuid_bwrap_before_another,
     "bwrap-gone": bwrap_gone_at_the_last_moment,
     "shim-missing": neither_env_nor_python,
     "agent-missing": lambda scene: scene.plan(*CODEX),

@@ -62,21 +62,6 @@ def test_search_would_find_it(box: Box, env: Path) -> None:
     assert CANARY in done.stdout
 
 
-def test_mask_stays_when_the_host_replaces_the_file(box: Box, env: Path, account: Account) -> None:
-    """As editors do it."""
-    script = "touch ready; until test -s go; do sleep 0.02; done; cat .env"
-    go = account.write(env.with_name("go"))
-    with ThreadPoolExecutor(1) as background:
-        running = background.submit(box.inside, "sh", "-c", script, options=REVIEW)
-        comes_true(lambda: bool(list(account.home.glob(".claudebox/instances/*/layers/1/upper/ready"))))
-        new = account.write(env.with_name(".env.swp"), ENV + "MORE=1\n")
-        new.rename(env)
-        go.write_text("x\n")
-        done = running.result()
-    assert "DB_PASSWORD=" in done.stdout
-    assert CANARY not in done.stdout
-
-
 # Never sleeps. It says which files showed a canary.
 NEVER_SLEEPS = """
 import os, sys

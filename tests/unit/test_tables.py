@@ -35,7 +35,7 @@ TABLES: dict[str, tuple[str, ...]] = {
     "parts of /proc that root does not have": (*KERNEL_READ_ONLY, *KERNEL_HIDDEN),
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
     "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS),
-    "beginnings of tokens": tuple(prefix for prefix, _ in TOKEN_PREFIXES),
+    "beginnings of tokens": TOKEN_PREFIXES,
     "settings of Claude that do not enter": tuple(KEPT_OUT),
     "variables with which the broker is not used": OTHER_PROVIDERS,
     "variables that enter by themselves": tuple(name for name, kind in KINDS.items() if kind != STAYS),

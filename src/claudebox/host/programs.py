@@ -171,12 +171,12 @@ PURPOSE = {
 
 
 def choose_bwrap(host: Host, named: Word | None, reach: Reach) -> str:
-    path, others = _choose(host, "bwrap", named, reach)
-    if is_privileged(host.tree, path):
-        raise Problem(
-            f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)",
-            _other_bwrap(host.tree, others) or f"sudo chmod u-s {quote(path)}",
-        )
+    path = _choose(host, "bwrap", named, reach)
+    status = host.tree.lstat(path)
+    mode = status.st_mode if status is not None else 0
+    if mode & (stat.S_ISUID | stat.S_ISGID) or host.tree.has_capabilities(path):
+        message = f"{path} is setuid or has capabilities: a bug in it would give root (CVE-2026-41163)"
+        raise Problem(message, f"sudo chmod u-s {quote(path)}\n      or {another('bwrap')}")
     return path
 
 
@@ -186,7 +186,7 @@ def choose_uplink(host: Host, named: dict[str, Word | None], reach: Reach) -> tu
     missing = [name for name in searched if not find(host, name, *ADMIN_DIRECTORIES)]
     if missing:
         raise _not_installed(host.tree, *missing)
-    return tuple(_choose(host, name, named[name], reach, *ADMIN_DIRECTORIES)[0] for name in named)
+    return tuple(_choose(host, name, named[name], reach, *ADMIN_DIRECTORIES) for name in named)
 
 
 def check_named(host: Host, *named: Word | None) -> None:
@@ -199,24 +199,16 @@ def check_named(host: Host, *named: Word | None) -> None:
             )
 
 
-def _choose(host: Host, name: str, named: Word | None, reach: Reach, *further: str) -> tuple[str, Iterator[str]]:
-    """The program to use, and further ones of the same name.
-
-    One in a place where agents can write is refused, whoever names it.
-    """
+def _choose(host: Host, name: str, named: Word | None, reach: Reach, *further: str) -> str:
+    """The program to use. One in a place where agents can write is refused, whoever names it."""
     check_named(host, named)
-    if named is not None:
-        candidates = iter([_as_typed(host, named.text)])
-    elif name in pinned.PROGRAMS:
-        candidates = iter([pinned.PROGRAMS[name]])
-    else:
-        candidates = find_all(host, name, *further)
-    first = next(candidates, None)
-    if first is None:
+    found = pinned.PROGRAMS.get(name) or find(host, name, *further)
+    path = found if named is None else _as_typed(host, named.text)
+    if not path:
         raise _not_installed(host.tree, name)
-    if reach.leads_through(first):
-        raise Problem(f"{name} would come from where an agent can write: {first}", another(name))
-    return host.tree.resolve(first) or first, candidates
+    if reach.leads_through(path):
+        raise Problem(f"{name} would come from where an agent can write: {path}", another(name))
+    return host.tree.resolve(path) or path
 
 
 def choose_agent(host: Host, name: str, named: Word | None, reach: Reach, how_to_install: str) -> ClaudeInstall:
@@ -313,17 +305,6 @@ def _not_installed(tree: Tree, *names: str) -> Problem:
     are = "are" if len(names) > 1 else "is"
     purposes = ", and ".join(f"{name} {PURPOSE[name]}" for name in names)
     return Problem(f"{' and '.join(names)} {are} not installed: {purposes}", install_command(tree, *names))
-
-
-def is_privileged(tree: Tree, path: str) -> bool:
-    status = tree.lstat(path)
-    mode = status.st_mode if status is not None else 0
-    return bool(mode & (stat.S_ISUID | stat.S_ISGID)) or tree.has_capabilities(path)
-
-
-def _other_bwrap(tree: Tree, candidates: Iterator[str]) -> str:
-    plain = (tree.resolve(path) or path for path in candidates)
-    return next((f"CLAUDEBOX_BWRAP={quote(path)} claudebox" for path in plain if not is_privileged(tree, path)), "")
 
 
 def another(name: str) -> str:

@@ -109,98 +109,64 @@ def openings(writable: tuple[Word, ...], project: str, home: str) -> list[Openin
     return [Opening(absolute(said.text, project, home), said) for said in writable]
 
 
-# Each reason with its paths; `~` is the user's home.
-_PLACES: tuple[tuple[str, ...], ...] = (
-    ("SSH keys", "~/.ssh"),
-    ("GPG keys", "~/.gnupg"),
-    ("sops and age keys", "~/.age", "~/.config/age", "~/.config/sops"),
-    ("passwords of pass", "~/.password-store", "~/.passage", "~/.local/share/gopass", "~/.config/gopass"),
-    ("passwords of LastPass", "~/.lpass", "~/.local/share/lpass"),
-    ("keyring", "~/.local/share/keyrings", "~/.local/share/python_keyring", "~/.local/share/kwalletd"),
-    ("1Password login", "~/.config/op", "~/.op"),
-    ("Bitwarden vault", "~/.config/Bitwarden", "~/.config/Bitwarden CLI"),
-    ("KeePassXC settings", "~/.config/keepassxc"),
-    ("AWS credentials", "~/.aws"),
-    ("Google Cloud credentials", "~/.config/gcloud"),
-    ("Azure credentials", "~/.azure"),
-    ("Oracle Cloud credentials", "~/.oci"),
-    ("DigitalOcean token", "~/.config/doctl"),
-    ("Hetzner Cloud token", "~/.config/hcloud"),
-    ("Scaleway keys", "~/.config/scw"),
-    ("Linode token", "~/.config/linode-cli"),
-    ("Fly.io token", "~/.fly"),
-    ("Heroku login", "~/.config/heroku"),
-    ("Netlify token", "~/.config/netlify", "~/.netlify"),
-    ("Vercel token", "~/.local/share/com.vercel.cli"),
-    ("Cloudflare token", "~/.wrangler", "~/.config/.wrangler"),
-    ("Cloudflare tunnel keys", "~/.cloudflared"),
-    ("Terraform Cloud token", "~/.terraform.d", "~/.terraformrc"),
-    ("Pulumi token", "~/.pulumi"),
-    ("Vault token", "~/.vault-token"),
-    ("Kubernetes credentials", "~/.kube"),
-    ("Docker registry logins", "~/.docker"),
-    ("Podman registry logins", "~/.config/containers"),
-    ("Helm registry logins", "~/.config/helm"),
-    ("GitHub token", "~/.config/gh", "~/.config/hub"),
-    ("GitLab token", "~/.config/glab-cli"),
-    ("Gitea token", "~/.config/tea"),
-    ("GitHub Copilot token", "~/.config/github-copilot"),
-    ("git passwords", "~/.git-credentials", "~/.config/git/credentials"),
-    ("passwords for hosts", "~/.netrc", "~/.authinfo", "~/.authinfo.gpg"),
-    ("npm token", "~/.npmrc", "~/.yarnrc.yml"),
-    ("PyPI token", "~/.pypirc"),
-    ("crates.io token", "~/.cargo/credentials", "~/.cargo/credentials.toml"),
-    ("RubyGems token", "~/.gem/credentials"),
-    ("Maven passwords", "~/.m2/settings.xml", "~/.m2/settings-security.xml"),
-    ("Gradle passwords", "~/.gradle/gradle.properties"),
-    ("Composer tokens", "~/.composer/auth.json", "~/.config/composer/auth.json"),
-    ("PostgreSQL passwords", "~/.pgpass"),
-    ("MySQL password", "~/.my.cnf"),
-    ("keys of storage in a cloud", "~/.config/rclone", "~/.config/b2", "~/.config/storj", "~/.s3cfg", "~/.boto"),
-    ("backup keys", "~/.config/rustic", "~/.config/borg"),
-    ("ngrok token", "~/.config/ngrok"),
-    ("CircleCI token", "~/.circleci"),
-    ("passwords of data warehouses", "~/.dbt", "~/.snowflake"),
-    ("Hugging Face token", "~/.cache/huggingface/token"),
-    ("Kaggle key", "~/.kaggle"),
-    ("OpenAI login", "~/.codex"),
-    ("Gemini login", "~/.gemini"),
-    ("Anthropic login", "~/.config/anthropic"),
-    ("Claude's login and the history of all projects", "~/.claude"),
-    ("Claude's state and MCP tokens", "~/.claude.json"),
-    ("state of all boxes", f"~/{OWN}"),
-    ("browser passwords and cookies", "~/.mozilla", "~/.config/google-chrome", "~/.config/chromium"),
-    ("browser passwords and cookies", "~/.config/BraveSoftware", "~/.config/microsoft-edge"),
-    ("mail and its passwords", "~/.thunderbird"),
-    ("messages", "~/.config/Signal", "~/.config/Slack"),
-    ("wallet", "~/.bitcoin", "~/.ethereum", "~/.electrum", "~/.lnd", "~/.aptos", "~/.config/solana"),
-    ("typed commands, with what was pasted", "~/.bash_history", "~/.zsh_history", "~/.local/share/fish/fish_history"),
-    ("typed commands, with what was pasted", "~/.python_history", "~/.node_repl_history", "~/.psql_history"),
-    ("Tailscale keys", "~/.local/share/tailscale", "/var/lib/tailscale"),
-    ("secrets of system services", "/var/lib/private"),
-    ("domain login cache", "/var/lib/sss"),
-    ("containers and their secrets", "/var/lib/docker", "/var/lib/containers"),
-    ("password hashes", "/etc/shadow", "/etc/gshadow"),
-    ("host keys", "/etc/ssh"),
-    ("TLS keys", "/etc/ssl/private", "/etc/pki/tls/private", "/etc/letsencrypt"),
-    ("VPN keys", "/etc/wireguard", "/etc/openvpn"),
-    ("Wi-Fi and VPN passwords", "/etc/NetworkManager/system-connections"),
-    ("Kerberos keys", "/etc/krb5.keytab"),
-    ("who may become root", "/etc/sudoers", "/etc/sudoers.d"),
-    ("secrets of containers and sops-nix", "/run/secrets"),
-    ("secrets of sops-nix and agenix", "/run/secrets.d", "/run/agenix", "/run/agenix.d"),
-    ("agent sockets of SSH, GPG, D-Bus and Wayland", "/run/user"),
-    ("system D-Bus", "/run/dbus"),
-    ("Docker: root on this host", "/run/docker.sock"),
-    ("Podman socket", "/run/podman"),
-    ("containerd: root on this host", "/run/containerd"),
-    ("tailscaled socket", "/run/tailscale"),
-    ("X11 sockets", "/tmp/.X11-unix"),
-    ("the Nix daemon, which enters only with --nix", NIX_SOCKETS),
-    ("logins of Determinate Nix, and a socket", "/nix/var/determinate"),
+# Each reason with its paths; `~` is the user's home. These are plain pairs because every start reads them.
+_TABLE = """
+SSH keys: ~/.ssh
+GPG keys: ~/.gnupg
+sops and age keys: ~/.age ~/.config/age ~/.config/sops
+passwords: ~/.password-store ~/.passage ~/.local/share/gopass ~/.config/gopass ~/.lpass ~/.local/share/lpass
+ ~/.config/op ~/.op ~/.config/Bitwarden ~/.config/keepassxc
+keyring: ~/.local/share/keyrings ~/.local/share/python_keyring ~/.local/share/kwalletd
+AWS credentials: ~/.aws
+login of a cloud: ~/.config/gcloud ~/.azure ~/.oci ~/.config/doctl ~/.config/hcloud ~/.config/scw ~/.config/linode-cli
+ ~/.fly ~/.config/heroku ~/.config/netlify ~/.netlify ~/.local/share/com.vercel.cli ~/.wrangler ~/.config/.wrangler
+ ~/.cloudflared ~/.terraform.d ~/.terraformrc ~/.pulumi ~/.vault-token ~/.config/ngrok ~/.circleci
+Kubernetes credentials: ~/.kube
+logins of container registries: ~/.docker ~/.config/containers ~/.config/helm
+login of a code host: ~/.config/gh ~/.config/hub ~/.config/glab-cli ~/.config/tea ~/.config/github-copilot
+git passwords: ~/.git-credentials ~/.config/git/credentials
+passwords for hosts: ~/.netrc ~/.authinfo ~/.authinfo.gpg
+token of a package index: ~/.npmrc ~/.yarnrc.yml ~/.pypirc ~/.cargo/credentials ~/.cargo/credentials.toml
+ ~/.gem/credentials ~/.m2/settings.xml ~/.m2/settings-security.xml ~/.gradle/gradle.properties ~/.composer/auth.json
+ ~/.config/composer/auth.json
+passwords of databases: ~/.pgpass ~/.my.cnf ~/.dbt ~/.snowflake
+keys of storage in a cloud: ~/.config/rclone ~/.config/b2 ~/.config/storj ~/.s3cfg ~/.boto
+backup keys: ~/.config/rustic ~/.config/borg
+login of an AI service: ~/.cache/huggingface/token ~/.kaggle ~/.codex ~/.gemini ~/.config/anthropic
+Claude's login and the history of all projects: ~/.claude
+Claude's state and MCP tokens: ~/.claude.json
+browser passwords and cookies: ~/.mozilla ~/.config/google-chrome ~/.config/chromium ~/.config/BraveSoftware
+ ~/.config/microsoft-edge
+mail and messages: ~/.thunderbird ~/.config/Signal ~/.config/Slack
+wallet: ~/.bitcoin ~/.ethereum ~/.electrum ~/.lnd ~/.aptos ~/.config/solana
+typed commands, with what was pasted: ~/.bash_history ~/.zsh_history ~/.local/share/fish/fish_history
+ ~/.python_history ~/.node_repl_history ~/.psql_history
+Tailscale keys: ~/.local/share/tailscale /var/lib/tailscale
+secrets of system services: /var/lib/private
+domain login cache: /var/lib/sss
+containers and their secrets: /var/lib/docker /var/lib/containers
+password hashes: /etc/shadow /etc/gshadow
+host keys: /etc/ssh
+TLS keys: /etc/ssl/private /etc/pki/tls/private /etc/letsencrypt
+VPN keys: /etc/wireguard /etc/openvpn
+Wi-Fi and VPN passwords: /etc/NetworkManager/system-connections
+Kerberos keys: /etc/krb5.keytab
+who may become root: /etc/sudoers /etc/sudoers.d
+secrets of containers, sops-nix and agenix: /run/secrets /run/secrets.d /run/agenix /run/agenix.d
+agent sockets of SSH, GPG, D-Bus and Wayland: /run/user
+system D-Bus: /run/dbus
+containers, and root on this host with them: /run/docker.sock /run/podman /run/containerd
+tailscaled socket: /run/tailscale
+X11 sockets: /tmp/.X11-unix
+logins of Determinate Nix, and a socket: /nix/var/determinate
+"""
+_ROWS_OF_TABLE = [row.partition(": ") for row in _TABLE.strip().replace("\n ", " ").splitlines()]
+SECRET_PLACES = (
+    *((path, reason) for reason, _, paths in _ROWS_OF_TABLE for path in paths.split()),
+    ("~/.config/Bitwarden CLI", "passwords"),
+    (f"~/{OWN}", "state of all boxes"),
+    (NIX_SOCKETS, "the Nix daemon, which enters only with --nix"),
 )
-# These are plain pairs because every start reads the table.
-SECRET_PLACES = tuple((path, reason) for reason, *paths in _PLACES for path in paths)
 
 # Where every program has a directory of its own.
 DRAWERS = tuple("~/.config ~/.local ~/.local/share ~/.local/state ~/.cache ~/.var ~/.var/app ~/snap".split())
@@ -265,39 +231,14 @@ HARMLESS_PARTS = "tokeniz public_key publickey primary_key foreign_key sort_key 
 HARMLESS_NAMES = frozenset("PWD OLDPWD DESKTOP_SESSION".split())
 SWITCHES = frozenset(("", "0", "1", "true", "false", "yes", "no", "on", "off"))
 
-_TOKENS = (
-    ("an Anthropic key", "sk-ant-"),
-    ("an API key", "sk- xai- gsk_"),
-    ("a GitHub token", "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_"),
-    ("a GitLab token", "glpat- glrt- gldt-"),
-    ("an AWS key", "AKIA ASIA"),
-    ("a Google key", "AIza"),
-    ("a Google token", "ya29."),
-    ("a Slack token", "xoxb- xoxp- xoxa- xapp-"),
-    ("an npm token", "npm_"),
-    ("a PyPI token", "pypi-"),
-    ("a Hugging Face token", "hf_"),
-    ("a DigitalOcean token", "dop_v1_"),
-    ("a Stripe key", "sk_live_ sk_test_ rk_live_"),
-    ("a Stripe secret", "whsec_"),
-    ("a SendGrid key", "SG."),
-    ("a Tailscale key", "tskey-"),
-    ("a Shopify token", "shpat_"),
-    ("a Docker token", "dckr_pat_"),
-    ("a Linear key", "lin_api_"),
-    ("a Netlify token", "nfp_"),
-    ("a Databricks token", "dapi"),
-    ("a Pulumi token", "pul-"),
-    ("a Figma token", "figd_"),
-    ("a Notion token", "ntn_"),
-    ("a Vault token", "hvs."),
-    ("an age key", "AGE-SECRET-KEY-"),
-    ("a signed token (JWT)", "eyJ"),
+# How tokens of known kinds begin, the longer of two that begin alike first.
+TOKEN_PREFIXES = tuple(
+    "sk-ant- sk- xai- gsk_ ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- glrt- gldt- AKIA ASIA AIza ya29. xoxb- xoxp- "
+    "xoxa- xapp- npm_ pypi- hf_ dop_v1_ sk_live_ sk_test_ rk_live_ whsec_ SG. tskey- shpat_ dckr_pat_ lin_api_ nfp_ "
+    "dapi pul- figd_ ntn_ hvs. AGE-SECRET-KEY- eyJ".split()
 )
-TOKEN_PREFIXES = tuple((prefix, title) for title, prefixes in _TOKENS for prefix in prefixes.split())
-_PREFIXES = tuple(prefix for prefix, _ in TOKEN_PREFIXES)
 SHORTEST_TOKEN, SHORTEST_RANDOM = 20, 32
-LONGEST_SCHEME, COMMIT_LENGTH = 12, 40
+COMMIT_LENGTH = 40
 PRIVATE_KEY_MARKS = ("PRIVATE KEY-----", "PRIVATE KEY BLOCK-----")
 # Behind the length of a private key or a key store in DER: its version, and what comes next.
 DER_SEQUENCE, DER_LONG = b"0", 0x80
@@ -342,16 +283,16 @@ def secret_value(value: str) -> str:
     """Why a text looks like a secret: known tokens, private keys, passwords in `scheme://user:password@host`."""
     if known := known_token(value):
         return known
-    return "it holds a password for an address" if any(password for _, _, password, _ in accounts(value)) else ""
+    return "it holds a password for an address" if _holds_password(value) else ""
 
 
 def known_token(value: str) -> str:
     if any(mark in value for mark in PRIVATE_KEY_MARKS):
         return "it holds a private key"
-    for word in _words(value) if any(prefix in value for prefix in _PREFIXES) else ():
-        if len(word) >= SHORTEST_TOKEN and word.startswith(_PREFIXES):
-            title = next(title for prefix, title in TOKEN_PREFIXES if word.startswith(prefix))
-            return f"it looks like {title}"
+    for word in _words(value) if any(prefix in value for prefix in TOKEN_PREFIXES) else ():
+        if len(word) >= SHORTEST_TOKEN and word.startswith(TOKEN_PREFIXES):
+            prefix = next(prefix for prefix in TOKEN_PREFIXES if word.startswith(prefix))
+            return f"it looks like a token: {prefix}…"
     return ""
 
 
@@ -369,26 +310,21 @@ def _words(text: str) -> list[str]:
     return text.split()
 
 
-def accounts(text: str) -> list[tuple[str, str, str, str]]:
-    """Scheme, user, password and the rest of each address in the text that has an account.
+def _holds_password(text: str) -> bool:
+    """Whether an address in the text has a password: `scheme://user:password@host`.
 
     Programs take passwords with a slash in them, too; but what stands between a colon and a slash may be a port.
     """
-    found = []
-    before, *pieces = text.split("://")
-    for piece in pieces:
-        address = (piece.split(maxsplit=1) or [""])[0].rstrip("\"'`,;)>]}")
-        account, at, _ = address.split("/", 1)[0].rpartition("@")
+    for piece in text.split("://")[1:]:
+        address = (piece.split(maxsplit=1) or [""])[0]
+        account, at, _ = address.partition("/")[0].rpartition("@")
         if not at:
             account, at, _ = address.rpartition("@")
-            user, colon, password = account.partition(":")
-            at = at if colon and not password.partition("/")[0].isdigit() and "/" not in user else ""
-        if at:
-            user, _, password = account.partition(":")
-            rest = address[len(account) + 1 :]
-            found.append((before[-LONGEST_SCHEME:].lower(), user, password, rest))
-        before = piece
-    return found
+        user, _, password = account.partition(":")
+        is_port = "/" in account and ("/" in user or password.partition("/")[0].isdigit())
+        if password and not is_port:
+            return True
+    return False
 
 
 def _looks_random(text: str) -> bool:

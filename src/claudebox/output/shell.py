@@ -65,8 +65,6 @@ def _preparations(plan: Plan) -> str:
         if item.kind == Preparation.EMPTY_FILE:
             # `>>` would follow a symlink, which the agent may have put there.
             text += f"rm -f {quote(item.path)} && : >{quote(item.path)}\n"
-        elif item.kind == Preparation.GONE:
-            text += f"rm -f {quote(item.path)}\n"
         elif item.kind == Preparation.LINK:
             text += f"[ -e {quote(item.path)} ] || ln -sf {quote(item.content.decode())} {quote(item.path)}\n"
         elif item.is_private:

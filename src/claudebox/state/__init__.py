@@ -93,7 +93,6 @@ class Instance(Record):
     servers_note = Below("servers.from")
     answered = Below("answered")
     agreed = Below("agreed")  # what the user agreed to
-    masked = Below("masked")  # which files were masked, of earlier versions
     decoys = Below("decoys")  # the key with which made-up values are drawn, and where secrets were found by content
     masks = Below("masks")  # files with these values, which boxes see in the place of masked ones while they run
     journal = Below("broker.jsonl")  # what boxes asked of the broker

@@ -1,18 +1,16 @@
 """The user's Claude settings, as far as the box depends on them: what leads requests elsewhere, and which files run.
 
 Claude puts the `env` block of its settings above the variables of the host. So who gets a key is known only to whoever
-reads both. A launch reads what it remembers about the file, unless that has changed: parsing costs a tenth of it.
+reads both.
 """
 
 from __future__ import annotations
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.host.tree import Tree
-from claudebox.host.variables import BASE_URL, JUDGED, LEADING, ROUTE_OF, may_hold_password
+from claudebox.host.variables import BASE_URL, JUDGED, LEADING, ROUTE_OF
 from claudebox.paths import expand_home, normalize
 from claudebox.record import Record
-from claudebox.state import memory
-from claudebox.state.memory import Form
 from claudebox.state.reach import TrustedSource
 
 TYPE_CHECKING = False
@@ -21,24 +19,18 @@ if TYPE_CHECKING:
 
     from claudebox.facts import ClaudeHome
 
-FORM = Form("Your Claude settings as they were when boxes got a copy: what counts besides, and what was left out.", 2)
-LEADS, HOLDS, RUNS, LEFT_OUT = "leads ", "holds ", "runs ", "left out "
 PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 LARGEST_FILE = 16 << 20
 KEY_HELPER = "apiKeyHelper"
-UNSURE = "unsure"  # a stamp that no file has
 
 
 class UsersSettings(Record):
     """What is known about the user's settings.json."""
 
     path: str = ""  # "" if there is none that may be used
-    stamp: str = "none"
-    is_new: bool = True  # since a box of this project got its copy
     leading: tuple[tuple[str, str], ...] = ()  # variables that lead requests somewhere, and their values
     holds: tuple[str, ...] = ()  # names of credentials in it
     runs: tuple[str, ...] = ()  # files that its commands name
-    left_out: tuple[str, ...] = ()  # what did not enter, one line each
     foreign: tuple[tuple[str, str], ...] = ()  # what leads somewhere in a file that an agent can have written
 
     def claudes_variables(self, environ: dict[str, str]) -> dict[str, str]:
@@ -48,57 +40,24 @@ class UsersSettings(Record):
         return {name: value for name, value in (known | dict(self.leading)).items() if value}
 
 
-def look(trusted: TrustedSource, home: ClaudeHome, uid: int) -> UsersSettings:
-    """Look at the user's settings, or remember them."""
+def look(trusted: TrustedSource, home: ClaudeHome) -> UsersSettings:
+    """Look at the user's settings."""
     tree, named = trusted.tree, f"{home.users}/settings.json"
     path = trusted.find(named, is_dir=False)
-    recalled = memory.recall(tree, home.instance.settings_note, FORM, uid)
     if path is None:
-        found = UsersSettings(is_new=recalled[:1] != ("none",), foreign=_foreign(tree, named))
-        return found.replace(left_out=_marked(recalled, LEFT_OUT)) if not found.is_new else found
-    status = tree.lstat(path)
-    # The time of the last change cannot be set by anybody.
-    stamp = f"{status.st_mtime_ns} {status.st_ctime_ns} {status.st_size} {status.st_ino}" if status else UNSURE
-    if recalled[:1] == (stamp,):
-        return _from_memory(path, recalled)
+        return UsersSettings(foreign=_foreign(tree, named))
     settings = load(tree, path)
     variables = read_variables(settings)
     return UsersSettings(
         path=path,
-        stamp=stamp,
-        leading=tuple((name, value) for name, value in variables.items() if name in LEADING),
+        leading=_leading(variables),
         holds=_credentials(settings, variables),
         runs=tuple(dict.fromkeys(_named_files(settings, home.all_projects.home))),
     )
 
 
-def _marked(lines: tuple[str, ...], mark: str) -> tuple[str, ...]:
-    return tuple(line.removeprefix(mark) for line in lines if line.startswith(mark))
-
-
-def _from_memory(path: str, lines: tuple[str, ...]) -> UsersSettings:
-    pairs = [(memory.unescape(line) or "").partition("=") for line in _marked(lines, LEADS)]
-    return UsersSettings(
-        path=path,
-        stamp=lines[0],
-        is_new=False,
-        leading=tuple((name, value) for name, _, value in pairs),
-        holds=_marked(lines, HOLDS),
-        runs=tuple(memory.unescape(line) or "" for line in _marked(lines, RUNS)),
-        left_out=_marked(lines, LEFT_OUT),
-    )
-
-
-def to_remember(users: UsersSettings, left_out: tuple[str, ...]) -> tuple[str, ...]:
-    """The lines for the next launch. What may hold a password is not written down: then the file is read again."""
-    is_open = not any(may_hold_password(value) for _, value in users.leading)
-    return (
-        users.stamp if is_open else UNSURE,
-        *(f"{LEADS}{memory.escape(f'{name}={value}')}" for name, value in users.leading if is_open),
-        *(f"{HOLDS}{name}" for name in users.holds),
-        *(f"{RUNS}{memory.escape(path)}" for path in users.runs),
-        *(f"{LEFT_OUT}{text}" for text in printable(left_out)),
-    )
+def _leading(variables: dict[str, str]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, value) for name, value in variables.items() if name in LEADING)
 
 
 def printable(lines: tuple[str, ...]) -> list[str]:
@@ -113,15 +72,36 @@ def load(tree: Tree, path: str) -> dict[str, Any]:
 
 
 def parse_object(content: bytes, path: str) -> dict[str, Any]:
-    import json
-
     try:
-        value = json.loads(content)
+        value = _parse(content)
     except (ValueError, RecursionError) as error:
         raise Problem(f"{path} is not valid JSON: {error}", "repair it, or move it away") from None
     if not isinstance(value, dict):
         raise Problem(f"{path} is not a JSON object", "repair it, or move it away")
     return value
+
+
+class _Plain:
+    """How `json` parses unless it is told otherwise."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_int = int
+    parse_float = parse_constant = float
+
+
+def _parse(content: bytes) -> object:
+    """Like `json.loads`. To import that takes a tenth of a start, so only what is no plain JSON is left to it."""
+    with suppress(ImportError, ValueError, StopIteration):
+        from _json import make_scanner
+
+        text = content.decode().strip(" \t\r\n")
+        value, end = make_scanner(_Plain)(text, 0)  # type: ignore[arg-type]
+        if end == len(text):
+            return value
+    import json
+
+    return json.loads(content)
 
 
 def _foreign(tree: Tree, path: str) -> tuple[tuple[str, str], ...]:
@@ -131,7 +111,7 @@ def _foreign(tree: Tree, path: str) -> tuple[tuple[str, str], ...]:
         variables = read_variables(parse_object(content, path)) if content else {}
     except Problem:
         return ()  # Claude cannot read it either
-    return tuple((name, value) for name, value in variables.items() if name in LEADING)
+    return _leading(variables)
 
 
 def read_variables(settings: dict[str, Any]) -> dict[str, str]:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any, NoReturn
+from typing import Any, TypeGuard
 
 from claudebox.files import Replacement
 from claudebox.host.tree import Tree, sha256
@@ -71,15 +71,11 @@ class Tokens(Record):
 def parse(content: bytes) -> dict[str, Any] | None:
     """Parse an object; None if it is not one, or cannot be written again as JSON that others understand."""
     try:
-        value = json.loads(content, parse_constant=_refuse)
+        value = json.loads(content)
         dump(value)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def dump(credentials: dict[str, Any]) -> bytes:
@@ -94,16 +90,15 @@ def login_in(credentials: dict[str, Any] | None) -> dict[str, Any]:
 
 def tokens_in(credentials: dict[str, Any] | None) -> Tokens | None:
     """None if nobody is logged in, or Claude has blanked the login."""
-    login = login_in(credentials)
-    if not can_be_sent(login.get("accessToken")):
+    login = known_fields(login_in(credentials))
+    if not login.get("accessToken"):
         return None
-    scopes = login.get("scopes")
     return Tokens(
-        access=_sendable(login, "accessToken"),
-        refresh=_sendable(login, "refreshToken"),
-        expires_at=min(expiry_ms(login), LATEST) / MILLISECONDS,
-        scopes=tuple(filter(None, map(str, scopes))) if isinstance(scopes, list) else (),
-        client=_sendable(login, "clientId"),
+        access=login["accessToken"],
+        refresh=login.get("refreshToken", ""),
+        expires_at=login.get("expiresAt", 0) / MILLISECONDS,
+        scopes=tuple(login.get("scopes", ())),
+        client=login.get("clientId", ""),
     )
 
 
@@ -121,10 +116,7 @@ def with_tokens(credentials: dict[str, Any] | None, tokens: Tokens) -> dict[str,
 def expiry_ms(login: dict[str, Any]) -> float:
     """Expiry in milliseconds; 0 if missing."""
     value = login.get("expiresAt")
-    try:
-        return float(value) if isinstance(value, int | float) else 0.0
-    except OverflowError:
-        return 0.0
+    return value if _is_moment(value) else 0.0
 
 
 def fingerprint(login: dict[str, Any]) -> str:
@@ -152,16 +144,11 @@ def _is_plain(text: str) -> bool:
     return text.isascii() and text.isprintable() and " " not in text
 
 
-def _sendable(login: dict[str, Any], name: str) -> str:
-    value = login.get(name)
-    return value if isinstance(value, str) and can_be_sent(value) else ""
-
-
 def _is_word(value: object) -> bool:
     return isinstance(value, str) and len(value) <= LONGEST_WORD and _is_plain(value)
 
 
-def _is_moment(value: object) -> bool:
+def _is_moment(value: object) -> TypeGuard[float]:
     """In milliseconds. NaN is not between two numbers."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < LATEST
 

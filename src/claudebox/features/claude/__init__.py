@@ -47,14 +47,12 @@ from claudebox.settings.table import AUTH, BROKER, CLAUDE, CLAUDE_PATH, PROGRAM
 from claudebox.settings.words import Request
 from claudebox.state import check_state, memory
 from claudebox.state.claude_settings import (
-    FORM,
     LARGEST_FILE,
     PROJECT_SETTINGS,
     load,
     parse_object,
     printable,
     read_variables,
-    to_remember,
 )
 from claudebox.state.memory import Form
 from claudebox.state.reach import Reach, TrustedSource, reach_of
@@ -361,19 +359,17 @@ KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
 def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tuple[list[Preparation], tuple[str, ...]]:
     """Copy what changed since the last launch, and answer Claude's first questions. Returns what was left out, too."""
     tree, users, home, project, uid = facts.tree, facts.users, facts.claude, facts.project, facts.host.person.uid
+    settings = _Source(tree, users.path, home.instance.settings_note, uid)
     state = _Source(tree, _users_state(facts.trusted, home), home.instance.servers_note, uid)
     answers = (f"project {memory.escape(project)}", f"key {memory.escape(api_key[-KEY_TAIL:])}")
     are_answered = memory.recall(tree, home.instance.answered, ANSWERED, uid) == answers
     preparations: list[Preparation] = []
-    settings_left_out = users.left_out
-    if users.is_new or tree.read_plain(f"{home.state}/settings.json", limit=1) is None:
+    if settings.changed or tree.read_plain(f"{home.state}/settings.json", limit=1) is None:
         from claudebox.features.claude.configuration import admit_settings
 
         admitted = _not_too_deep(lambda: admit_settings(load(tree, users.path), can_run), users.path)
-        settings_left_out = admitted.left_out
-        lines = to_remember(users, admitted.left_out)
-        note = memory.note(home.instance.settings_note, FORM, lines, is_private=True)
-        preparations += [_state_file(f"{home.state}/settings.json", admitted.value), note]
+        settings.left_out = admitted.left_out
+        preparations += [_state_file(f"{home.state}/settings.json", admitted.value), settings.note()]
     current = current_state(tree, home)
     # The agent may have reset the state, and the answers in it.
     is_prepared = b'"hasCompletedOnboarding"' in current and b'"hasTrustDialogAccepted"' in current
@@ -391,7 +387,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
             state.note(),
             memory.note(home.instance.answered, ANSWERED, answers, is_private=True),
         ]
-    return preparations, (*settings_left_out, *state.left_out)
+    return preparations, (*settings.left_out, *state.left_out)
 
 
 def _not_too_deep(work: Callable[[], Admitted], path: str) -> Admitted:
@@ -408,7 +404,9 @@ class _Source:
         self.path = path or ""
         self.note_path = note
         status = tree.lstat(path) if path else None
-        self.stamp = f"{status.st_mtime_ns} {status.st_size}" if status is not None else "none"
+        # The time of the last change cannot be set by anybody.
+        times = f"{status.st_mtime_ns} {status.st_ctime_ns}" if status is not None else ""
+        self.stamp = f"{times} {status.st_size} {status.st_ino}" if status is not None else "none"
         lines = memory.recall(tree, note, COPIED, uid)
         self.changed = lines[:1] != (self.stamp,)
         self.left_out = lines[1:]

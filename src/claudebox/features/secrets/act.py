@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
 LOCK = "lock"  # held by each box of the project: what lies beside it without one, a box that was killed has left
 DOTENVS = ",.local,.development,.production,.staging,.test,.development.local,.production.local,.test.local"
-MOST_LIVE, MOST_MOVED = 1 << 20, 5  # bytes of their paths; those of them that are named
-NOTES, MOST_NOTES = "notes", 4096  # a file beside the decoys: what to tell when the box has ended; its bytes
-MOVED = "moved away by the box, unless you did it: the next one may read it. Look for it, or replace the secret"
+NOTES = "notes"  # a file beside the decoys: what to tell when the box has ended
+MOST_NOTES = 4096  # bytes
 LIVE = "live"  # another one: the files that were masked while the box ran
+MOST_LIVE = 1 << 20  # bytes
+MOST_MOVED = 5  # those of them that are named
+MOVED = "moved away by the box, unless you did it: the next one may read it. Look for it, or replace the secret"
 SHARED = 1_000_000  # the number of an empty decoy, for all files that have none of their own
 DECOYS = Origin.of_rule("secrets", "made-up files, to mount them again")
 
@@ -122,7 +124,8 @@ def _moved(project: str, searched: Iterable[str], live: bytes) -> str:
         if table.is_swap(path):
             continue  # the editor has removed it
         is_apart = above not in searched and not (SKIPPED - {GIT}).isdisjoint(above[len(project) :].split("/"))
-        gone += [path] if is_apart or os.path.realpath(path) != path or not os.path.lexists(path) else []
+        if is_apart or os.path.realpath(path) != path or not os.path.lexists(path):
+            gone.append(path)
     names = ", ".join(escape(path.removeprefix(f"{project}/")) for path in gone[:MOST_MOVED])
     more = f" and {len(gone) - MOST_MOVED} more" if len(gone) > MOST_MOVED else ""
     text = f"claudebox: {names}{more} {'was' if len(gone) == 1 else 'were'} {MOVED}"
@@ -151,7 +154,8 @@ def _hidden_files(mounts: tuple[Mount, ...]) -> list[str]:
     for hide in mounts:
         others = [mount for mount in mounts if mount.kind in FROM_HOST and is_below(hide.path, mount.path)]
         base = find_holder(hide.path, others) if hide.kind == HIDE and not hide.is_dir else None
-        found += [move(hide.path, base.path, base.source)] if base is not None else []
+        if base is not None:
+            found.append(move(hide.path, base.path, base.source))
     return [path for path in found if not is_systems(path)]
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, Masked, Secrets
-from claudebox.features.secrets import MASKS, REVEAL
-from claudebox.features.secrets.table import RULE, Kind, kind_of, strictest
-from claudebox.host.walk import DEEPEST, GIT, UNREAD
-from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Preparation, Step
+from claudebox.features.secrets import MASKS
+from claudebox.features.secrets.table import RULE, Kind, kind_by_all_names, strictest
+from claudebox.host.walk import GIT
+from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Step
 from claudebox.mounts import find_appearances
-from claudebox.paths import absolute, is_inside, shorten_home, within
+from claudebox.paths import shorten_home, within
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -29,9 +28,6 @@ value is not a bug. If a task needs the real values, ask the user for `--reveal 
 them; never ask for a secret itself.
 
 """
-CLOSED = "cannot be looked into"
-MOST_CLOSED = 100  # with more of them, what they are in is hidden as a whole
-LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 
 
 class Judging(Record):
@@ -47,13 +43,7 @@ class Judging(Record):
         return [*git_dirs, *self.also, *self.facts.directories]
 
     def kind(self, path: str) -> Kind | None:
-        """What the name of a file says, and those that symlinks gave to it or to its directory at the start."""
-        above, _, name = path.rpartition("/")
-        project = self.facts.project
-        names = [path] if is_inside(path, project) else []
-        names += [self.also[path]] if path in self.also else []
-        names += [f"{self.also[above]}/{name}"] if above in self.also else []
-        return strictest(kind_of(one, project) for one in names)
+        return kind_by_all_names(path, self.facts.project, self.also)
 
     def judge(self, path: str) -> tuple[Masked | None, bytes | None, int]:
         """The file as the box may see it, or None if nothing in it is secret; what was read, and of which inode.
@@ -73,20 +63,17 @@ class Judging(Record):
 
 def decide(facts: Facts, draft: Draft) -> Contribution:
     secrets = facts.secrets or Secrets()
-    closed = (*((place, CLOSED) for place in find_closed(facts)), *secrets.closed)
     hides = [
         Mount(HIDE, path, Origin.of_rule(RULE, why), consent=UNASKED)
-        for place, why in closed
+        for place, why in secrets.closed
         for path in find_appearances(place, draft.mounts)
     ]
     masks = mask_mounts(secrets, draft.mounts, draft.wished)
-    former = facts.state.masked if facts.state is not None else ""  # what was masked before, by inodes
-    gone = (Preparation(Preparation.GONE, former),) if former and facts.tree.lstat(former) is not None else ()
     return Contribution(
         mounts=(*masks, *hides),
         pins=tuple(mount.path for mount in (*masks, *hides)),  # else the agent moves a directory with a secret in it
         findings=secrets.findings,
-        preparations=(*secrets.preparations, *gone),
+        preparations=secrets.preparations,
         # In a project without secrets somebody may make one while the box runs.
         steps=(Step(Step.BESIDE, MASKS), Step(Step.MADE, MASKS)),
         records=(Judging(facts, secrets, dict(secrets.also)),),
@@ -117,28 +104,6 @@ def _mount(masked: Masked, path: str) -> Mount:
     return mount.replace(consent=UNASKED)
 
 
-def find_closed(facts: Facts) -> list[str]:
-    """Directories that are too deep, or cannot be listed now, but by the agent, their owner, or step by step."""
-    found = []
-    revealed = [absolute(reveal.text, facts.project, facts.host.person.home) for reveal in facts.settings[REVEAL]]
-    for entry in facts.entries:
-        status = facts.tree.lstat(entry.path) if entry.kind == UNREAD else None
-        is_others = status is not None and status.st_uid != facts.host.person.uid
-        if entry.kind != UNREAD or (is_others and not facts.tree.entries(entry.path)):
-            continue
-        place = entry.path
-        while len(place.encode(errors="surrogateescape")) > LONGEST_PLACE:
-            place = place.rpartition("/")[0]
-        is_shown = place == facts.project or any(is_inside(place, one) for one in revealed)
-        found += [] if is_shown else [place]
-    while len(places := dict.fromkeys(found)) > MOST_CLOSED:
-        found = [place.rpartition("/")[0] for place in places]
-        if facts.project in found:
-            hint = f"find . -type d ! -readable; find . -mindepth {DEEPEST} -type d"
-            raise Problem(f"more than {MOST_CLOSED} directories are too deep, or cannot be listed", hint)
-    return list(places)
-
-
 def show(plan: Plan) -> tuple[Section, ...]:
     from claudebox.output.section import FILES, WRITABLE, Row, Section, named
 
@@ -149,7 +114,8 @@ def show(plan: Plan) -> tuple[Section, ...]:
     for kind, label, note in ((HIDE, "none", ()), (MASK, "made", (MADE_UP,))):
         members = [mount for mount in covered if mount.kind == kind]
         words = [word for one in members for word in (shorten_home(one.path, home), f"({one.origin.reason})")]
-        lines += [(f"{RULE:<11} {label}", (*words, *note))] if members else []
+        if members:
+            lines.append((f"{RULE:<11} {label}", (*words, *note)))
     names = named((shorten_home(mount.path, home) for mount in covered), MOST_TOLD)
     return (
         Section(

@@ -11,19 +11,8 @@ import stat
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Facts, Masked, Secrets
-from claudebox.features.secrets import REVEAL
-from claudebox.features.secrets.table import (
-    ALL,
-    CODE,
-    CONTENT,
-    EMPTY,
-    IN_SKIPPED,
-    STRICT,
-    TELLING,
-    Kind,
-    kind_of,
-    strictest,
-)
+from claudebox.features.secrets import REVEAL, table
+from claudebox.features.secrets.table import CONTENT, Kind, kind_of, strictest
 from claudebox.host import Host
 from claudebox.host.git import Repository, find_configs
 from claudebox.host.git.index import Indexes, Loose
@@ -31,7 +20,7 @@ from claudebox.host.secrets import PRIVATE_KEY_MARKS, known_token
 from claudebox.host.tree import Tree
 from claudebox.host.walk import DIRECTORY, FILE, LINK, OTHER, UNREAD, Entry, find_inodes
 from claudebox.model import Finding, Preparation
-from claudebox.paths import absolute, is_below, is_inside
+from claudebox.paths import absolute, is_below, is_inside, parents
 from claudebox.settings import Settings, Word
 from claudebox.settings.table import HIDES
 from claudebox.state import Instance, memory
@@ -43,16 +32,21 @@ if TYPE_CHECKING:
 LONGEST = 1 << 20  # bytes of a file that is masked; a longer one appears empty
 # Files, and their bytes, that a start looks into by their names; further ones appear empty.
 MOST_READ, MOST_BYTES = 20_000, 1 << 21
-MOST_MASKS = 300  # bwrap takes longer for each mount than for the one before
-MOST_NAMED, MOST_KEYS = 5, 20
+MOST_MASKS = 300  # and hidden directories: bwrap takes longer for each mount than for the one before
+MOST_NAMED = 5  # findings
+MOST_KEYS = 20  # that are named if one is not there
 # Of the real file, and what its keeper needs. Without the right to write, "Permission denied" would come before
 # "Read-only file system".
 PERMISSIONS, FOR_OWNER = 0o777, 0o600
 BY_CONTENT = (CONTENT, "by what is in it")
-GIT = (TELLING, "passwords in addresses of remotes")
+GIT = (table.TELLING, "passwords in addresses of remotes")
 FORM = memory.Form("The key with which made-up values are drawn. No box sees it.")
-KEY, FOUND, KEY_BYTES, MOST_FOUND = "key ", "file ", 32, 2_000
+KEY, FOUND = "key", "file"  # how its lines begin
+KEY_BYTES = 32
+MOST_FOUND = 2_000  # files that are remembered
+CLOSED = "cannot be looked into"
 TOO_MANY = "more secrets than can be masked one by one"
+LONGEST_PLACE = 3000  # bytes of a path at which something can be mounted
 TOO_MANY_FILES = "not all files that git does not track were looked into for keys and tokens: the project is too large"
 
 
@@ -69,28 +63,33 @@ def find_secrets(
     git_dirs = [entry.path for entry in entries if entry.kind == DIRECTORY and entry.name == ".git"]
     git_dirs += [f"{entry.path}/repo/store/git" for entry in entries if entry.name == ".jj"]
     git_dirs += [entry.path.rpartition("/")[0] for entry in entries if entry.name == "HEAD"]  # without a checkout
-    git_dirs += [repository.outside] if repository.outside else []
-    links = _telling_links(tree, project, entries)
+    if repository.outside:
+        git_dirs.append(repository.outside)
     also = {path: f"{project}/.git" for path in git_dirs if not path.endswith("/.git") or path == repository.outside}
-    also |= links
-    named = [*_named(tree, project, entries, links), *((path, GIT) for path in find_configs(tree, git_dirs))]
+    also |= _telling_links(tree, project, entries)
+    named = [*_named(tree, project, entries, also), *((path, GIT) for path in find_configs(tree, git_dirs))]
     key, known, lines = _recall(tree, state, host.person.uid)
     files = loose.files()
-    if not (named or known or files or settings[REVEAL]):
+    reveals = Reveals(tree, project, host.person.home, settings)
+    closed = find_closed(tree, entries, project, host.person.uid, reveals)
+    if not (named or known or files or closed or settings[REVEAL]):
         return Secrets(also=tuple(also.items())) if also else None
-    finder = Finder(tree, loose.indexes, Reveals(tree, project, host.person.home, settings), key)
+    finder = Finder(tree, loose.indexes, reveals, key)
     finder.closed = frozenset(entry.path for entry in entries if entry.kind == UNREAD)
     names = {path for path, _ in named}
     again = (path for path in known if is_inside(path, project))
     rest = [(path, BY_CONTENT) for path in dict.fromkeys((*again, *files)) if path not in names]
-    masked, hidden = hide_crowds(finder.find([*named, *rest]), project)
+    masked = finder.find([*named, *rest])
+    crowds = hide_crowds([*(one.path for one in masked), *closed], project)
+    masked = [one for one in masked if not any(is_inside(one.path, place) for place in crowds)]
+    closed = [one for one in closed if not any(is_inside(one, place) for place in crowds)]
     cut = [Finding(Finding.RISK, "secrets", TOO_MANY_FILES)] if loose.is_cut else []
     files = [path for path in known if tree.lstat(path) is not None]
     files += [one.path for one in masked if one.how == CONTENT and one.path not in files]
     return Secrets(
         tuple(masked),
         (*finder.all_findings(), *cut),
-        closed=tuple((path, TOO_MANY) for path in hidden),
+        closed=(*((path, CLOSED) for path in closed), *((path, TOO_MANY) for path in crowds)),
         preparations=_keeping(state, key, files, lines) if masked else (),
         ignored=loose.indexes.ignoring([one.path for one in masked]),
         shown=tuple(finder.shown),
@@ -112,18 +111,16 @@ def _recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[bytes, lis
     No box sees them. If they are lost, other values are made up, and files are looked at as if for the first time.
     """
     lines = memory.recall(tree, instance.decoys, FORM, uid) if instance is not None else ()
-    files = [memory.unescape(line.removeprefix(FOUND)) or "" for line in lines if line.startswith(FOUND)]
-    try:
-        key = bytes.fromhex(next((line.removeprefix(KEY) for line in lines if line.startswith(KEY)), ""))
-    except ValueError:
-        key = b""
-    return key if len(key) == KEY_BYTES else os.urandom(KEY_BYTES), files, lines
+    said = [line.split(" ", 1) for line in lines if " " in line]
+    keys = [bytes.fromhex(rest) for what, rest in said if what == KEY]
+    files = [memory.unescape(rest) or "" for what, rest in said if what == FOUND]
+    return keys[0] if keys else os.urandom(KEY_BYTES), files, lines
 
 
 def _keeping(
     instance: Instance | None, key: bytes, files: list[str], before: tuple[str, ...]
 ) -> tuple[Preparation, ...]:
-    lines = (f"{KEY}{key.hex()}", *(f"{FOUND}{memory.escape(path)}" for path in files[:MOST_FOUND]))
+    lines = (f"{KEY} {key.hex()}", *(f"{FOUND} {memory.escape(path)}" for path in files[:MOST_FOUND]))
     if instance is None or lines == before:
         return ()
     # Another worktree's box may start at this moment, and what it has found must not be forgotten.
@@ -143,27 +140,22 @@ def _telling_links(tree: Tree, project: str, entries: Iterable[Entry]) -> dict[s
         if is_below(target, project):
             ends = ("/x", "/x.php") if tree.is_plain_directory(target) else ("", "/x")
             kinds = [kind_of(f"{link}{end}", project) for end in ends]
-            how = [STRICT.index(kind[0]) if kind else len(STRICT) for kind in kinds]
+            how = [table.STRICT.index(kind[0]) if kind else len(table.STRICT) for kind in kinds]
             found[target] = min(found.get(target, (how, link)), (how, link))
-    return {target: link for target, (how, link) in found.items() if min(how) < len(STRICT)}
+    return {target: link for target, (how, link) in found.items() if min(how) < len(table.STRICT)}
 
 
-def _named(tree: Tree, project: str, entries: Iterable[Entry], links: dict[str, str]) -> list[tuple[str, Kind]]:
+def _named(tree: Tree, project: str, entries: Iterable[Entry], also: dict[str, str]) -> list[tuple[str, Kind]]:
     """The files whose names, or those of symlinks to them, say that they may hold a secret."""
-    found: list[tuple[str, Kind | None]] = []
-    for target, link in links.items():
-        if tree.is_plain_directory(target):
-            found += [(f"{target}/{one}", kind_of(f"{link}/{one}", project)) for one in tree.entries(target)]
-        else:
-            found.append((target, kind_of(link, project)))
+    paths = [entry.path for entry in entries if entry.kind in (FILE, OTHER)]
+    for target in also:
+        paths += [f"{target}/{name}" for name in tree.entries(target)] if tree.is_plain_directory(target) else [target]
     for entry in entries:
-        if entry.kind in (FILE, OTHER):
-            found.append((entry.path, kind_of(entry.path, project)))
-        elif entry.kind == DIRECTORY:
-            pairs = (path.split("/") for path in IN_SKIPPED)
-            inner = (f"{entry.path}/{name}" for directory, name in pairs if directory == entry.name)
-            found += [(path, kind_of(path, project)) for path in inner if tree.lstat(path) is not None]
-    return [(path, kind) for path, kind in found if kind is not None]
+        above = entry.path.removesuffix(entry.name)
+        inner = [f"{above}{path}" for path in table.IN_SKIPPED if path.startswith(f"{entry.name}/")]
+        paths += [path for path in inner if tree.lstat(path) is not None]
+    kinds = ((path, table.kind_by_all_names(path, project, also)) for path in dict.fromkeys(paths))
+    return [(path, kind) for path, kind in kinds if kind is not None]
 
 
 class Finder:
@@ -210,12 +202,12 @@ class Finder:
             return None  # a copy that an agent has made of what it saw
         if how == CONTENT and not self.masking.may_hold_secret(content, path):
             return None
-        if how == CONTENT and path.rpartition(".")[2].lower() in CODE and not _is_sure(content):
+        if how == CONTENT and path.rpartition(".")[2].lower() in table.CODE and not _is_sure(content):
             return None  # the agent may have written it yesterday, and has to go on with it
-        return self._unless_shown(masked, content) if how == EMPTY else self._masked(masked, content)
+        return self._unless_shown(masked, content) if how == table.EMPTY else self._masked(masked, content)
 
     def _masked(self, masked: Masked, content: bytes) -> Masked | None:
-        how = TELLING if masked.how == ALL and content.startswith(b"#!") else masked.how
+        how = table.TELLING if masked.how == table.ALL and content.startswith(b"#!") else masked.how
         decoy = self.masker.mask(content, how, masked.path)
         if decoy is None:
             return None
@@ -236,7 +228,7 @@ class Finder:
             self._say(Finding.SECRET, name, f"enters as it is ({masked.reason}): {reveal.origin.shown}")
             return None
         if content and self.indexes.has(path, content):
-            is_sure = masked.how != ALL and _is_sure(content)
+            is_sure = masked.how != table.ALL and _is_sure(content)
             kind = Finding.SECRET if is_sure else Finding.NOTE
             self._say(kind, name, f"not masked ({masked.reason}): git has it as it is")
             self.shown.append(path)
@@ -256,8 +248,9 @@ class Finder:
             if one := self.judge(path, kind):
                 masked[path] = one
         several: dict[int, Masked] = {}
-        for one in sorted(masked.values(), key=lambda one: STRICT.index(one.how), reverse=True):
-            several |= {one.inode: one} if self._names_of(one) > 1 else {}
+        for one in sorted(masked.values(), key=lambda one: table.STRICT.index(one.how), reverse=True):
+            if self._names_of(one) > 1:
+                several[one.inode] = one
         if several:
             names = sum(map(self._names_of, several.values()))
             wanted = self.tree, self.project, frozenset(several), names, self.closed
@@ -295,24 +288,40 @@ def _is_sure(content: bytes) -> bool:
     return any(mark in text for mark in PRIVATE_KEY_MARKS) or bool(known_token(text))
 
 
-def hide_crowds(masked: list[Masked], project: str) -> tuple[list[Masked], list[str]]:
-    """The files that are masked one by one, and directories that are hidden as a whole, because there are too many."""
+def find_closed(tree: Tree, entries: Iterable[Entry], project: str, uid: int, reveals: Reveals) -> list[str]:
+    """Directories that are too deep, or cannot be listed now, but by the agent, their owner, or step by step."""
+    found = []
+    for entry in entries:
+        status = tree.lstat(entry.path) if entry.kind == UNREAD else None
+        is_others = status is not None and status.st_uid != uid
+        if entry.kind != UNREAD or (is_others and not tree.entries(entry.path)):
+            continue
+        place = entry.path
+        while len(place.encode(errors="surrogateescape")) > LONGEST_PLACE:
+            place = place.rpartition("/")[0]
+        if place != project and reveals.shows(place) is None:
+            found.append(place)
+    return list(dict.fromkeys(found))
+
+
+def hide_crowds(paths: list[str], project: str) -> list[str]:
+    """Directories that are hidden as a whole, because too much in them would be masked or hidden one by one."""
+    amounts: dict[str, int] = {}
+    for path in paths:
+        for above in parents(path):
+            if is_below(above, project):
+                amounts[above] = amounts.get(above, 0) + 1
     hidden: list[str] = []
-    while len(masked) + len(hidden) > MOST_MASKS:
-        amounts: dict[str, int] = {}
-        for one in masked:
-            directory = one.path.rpartition("/")[0]
-            while is_below(directory, project):
-                amounts[directory] = amounts.get(directory, 0) + 1
-                directory = directory.rpartition("/")[0]
-        if not amounts:
-            what = f"more than {MOST_MASKS} files in {project} itself hold secrets"
+    while (excess := len(paths) + len(hidden) - MOST_MASKS) > 0:
+        if not amounts or len(hidden) > MOST_MASKS:
+            what = f"more than {MOST_MASKS} files and directories in {project} itself hold secrets, or cannot be listed"
             raise Problem(what, "move them into a directory")
-        enough = [one for one, amount in amounts.items() if amount > len(masked) + len(hidden) - MOST_MASKS]
+        enough = [one for one, amount in amounts.items() if amount > excess]
         place = max(enough, key=len) if enough else max(amounts, key=lambda one: (amounts[one], -len(one)))
-        hidden = [*(one for one in hidden if not is_inside(one, place)), place]
-        masked = [one for one in masked if not is_inside(one.path, place)]
-    return masked, hidden
+        hidden.append(place)
+        paths = [one for one in paths if not is_inside(one, place)]
+        amounts = {one: amount for one, amount in amounts.items() if not is_inside(one, place)}
+    return hidden
 
 
 class Reveals:

@@ -20,7 +20,7 @@ from claudebox.features.secrets.table import ALL, CODE, CONTENT, SETTINGS
 from claudebox.host.secrets import SHORTEST_TOKEN, STRONG_WORDS, TOKEN_PREFIXES, in_words, is_binary_key
 from claudebox.record import Record
 
-PREFIXES = tuple(sorted((prefix for prefix, _ in TOKEN_PREFIXES), key=len, reverse=True))
+PREFIXES = tuple(sorted(TOKEN_PREFIXES, key=len, reverse=True))
 KEPT = (*PREFIXES, "base64:", "0x")
 TOKENS = tuple(prefix.encode() for prefix in PREFIXES)
 HEADS = frozenset(token[:2] for token in TOKENS)
@@ -31,19 +31,7 @@ WEAK_WORDS = frozenset(
     "auth authkey authorization bearer conn cookie cred creds dsn jwt key keys oauth pat session sig signature sid "
     "salt seed tokens webhook curl sshpass".split()
 )
-STRONG_ENDS = (
-    "pass",
-    "pwd",
-    "psk",
-    "otp",
-    "pw",
-    "_pin",
-    "masterauth",
-    "presharedkey",
-    "privatekey",
-    "passwords",
-    "wort",
-)
+STRONG_ENDS = tuple("pass pwd psk otp pw _pin masterauth presharedkey privatekey passwords wort".split())
 NO_SECRETS = frozenset("bypass compass overpass cwd existing tokenizer oldpwd".split())
 # The last word of a key that is about a secret, and does not hold one.
 ABOUT = frozenset(

@@ -49,7 +49,8 @@ def find_blocks(text: str) -> tuple[list[tuple[int, int]], list[tuple[int, int, 
     if kind and certificates:  # the others are of those who signed it
         start, end, body = certificates[0]
         made = _block(text, body + 5, "CERTIFICATE", kind)
-        secret += [(start, end, made)] if made else []
+        if made:
+            secret.append((start, end, made))
     if text.startswith("PuTTY-User-Key-File") and (place := text.find("Private-Lines:")) >= 0:
         blocks.append((0, len(text)))
         secret.append((text.find("\n", place), len(text), ""))

@@ -6,10 +6,11 @@ This much is loaded at every start. What a name does not say, the content may: s
 from __future__ import annotations
 
 from claudebox.host.walk import NameFilter, spelled
+from claudebox.paths import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 # How much of a file is secret. Files that no name here speaks for are judged by their content alone.
 ALL = "all"  # every value that is not plainly harmless
@@ -193,6 +194,17 @@ def kind_of(path: str, project: str = "") -> Kind | None:
     near = [(parts, kind) for longest, parts, kind in patterns if longest in name]  # a keeper asks about every new file
     matches = (kind for parts, kind in near if _matches(name, parts) or _matches(bare, parts))
     return _by_dotenv(name) or next(matches, None) or _by_directory(f"{above}/", bare) or _by_word(bare)
+
+
+def kind_by_all_names(path: str, project: str, also: Mapping[str, str]) -> Kind | None:
+    """What the name of a file says, and those that symlinks give to it or to its directory."""
+    above, _, name = path.rpartition("/")
+    names = [path] if is_inside(path, project) else []
+    if path in also:
+        names.append(also[path])
+    if above in also:
+        names.append(f"{also[above]}/{name}")
+    return strictest(kind_of(one, project) for one in names)
 
 
 def is_swap(name: str) -> bool:

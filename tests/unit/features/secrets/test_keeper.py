@@ -28,10 +28,11 @@ def hand_of(project: Path, directories: tuple[str, ...] = ()) -> keeper.Hand:
 def hand(tmp_path: Path) -> Iterator[keeper.Hand]:
     """As if it were in a box, which nothing here enters."""
     made = hand_of(tmp_path)
-    made.box, made.room = os.open("/", os.O_PATH), len(made.directories) + MANY
+    made.watches.is_inside = True
+    made.watches.room = len(made.watches.directories) + MANY
     yield made
-    for descriptor in (made.host, made.box, made.events, *made.directories.values()):
-        os.close(descriptor)
+    made.watches.close()
+    os.close(made.host)
 
 
 def test_masked_file_comes_before_a_flood(hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,39 +40,39 @@ def test_masked_file_comes_before_a_flood(hand: keeper.Hand, tmp_path: Path, mon
         (tmp_path / f"{number}").mkdir()
     (tmp_path / ".env").touch()
     looked = list[tuple[str, int]]()
-    monkeypatch.setattr(hand, "look", lambda path: looked.append((path, len(hand.directories))))
-    before = len(hand.directories)
-    hand.read_events()
+    monkeypatch.setattr(hand, "look", lambda path: looked.append((path, len(hand.watches.directories))))
+    before = len(hand.watches.directories)
+    hand.take_events()
     assert looked == [(f"{tmp_path}/.env", before)]
     hand.read_on()
-    assert len(hand.directories) <= before + keeper.FEW + keeper.AT_ONCE
-    while hand.news or hand.unread or hand.listing:
+    assert len(hand.watches.directories) <= before + keeper.FEW + keeper.AT_ONCE
+    while hand.news or hand.watches.has_more():
         hand.read_on()
-    assert len(hand.directories) == before + MANY
+    assert len(hand.watches.directories) == before + MANY
 
 
 def test_removed_directories_are_closed_one_by_one(hand: keeper.Hand, tmp_path: Path) -> None:
     """The kernel removes them from the disk only then, and that may take a thousandth of a second for each."""
     for number in range(MANY):
         (tmp_path / f"{number}").mkdir()
-        hand.watch(f"{tmp_path}/{number}")
+        hand.watches.add(f"{tmp_path}/{number}")
         (tmp_path / f"{number}").rmdir()
-    before = len(hand.directories)
+    before = len(hand.watches.directories)
     (tmp_path / "new").mkdir()
-    assert hand.watch(f"{tmp_path}/new") > 0
-    assert len(hand.directories) == before
-    assert not hand.is_full
+    assert hand.watches.add(f"{tmp_path}/new") > 0
+    assert len(hand.watches.directories) == before
+    assert not hand.watches.is_full
 
 
 def test_more_new_things_than_are_kept(hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keeper, "MOST_NEWS", 1)
     for number in range(MANY):
         (tmp_path / f"{number}").mkdir()
-    hand.read_events()
+    hand.take_events()
     assert len(hand.news) <= 3
-    while hand.unread or hand.listing:
+    while hand.watches.has_more():
         hand.read_on()
-    assert len(hand.directories) > MANY
+    assert len(hand.watches.directories) > MANY
 
 
 def test_few_open_files_are_left_for_masks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,6 +84,6 @@ def test_few_open_files_are_left_for_masks(tmp_path: Path, monkeypatch: pytest.M
     for path in made:
         os.mkdir(path)
     hand = hand_of(tmp_path, tuple(made))
-    assert (len(hand.directories), hand.is_full) == (10, True)
-    for descriptor in (hand.host, hand.events, *hand.directories.values()):
-        os.close(descriptor)
+    assert (len(hand.watches.directories), hand.watches.is_full) == (10, True)
+    hand.watches.close()
+    os.close(hand.host)
