@@ -16,7 +16,7 @@ from claudebox.host.programs import choose_uplink
 from claudebox.model import Plan
 from claudebox.output.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
-from claudebox.servers.allowlist import DNS_PORT, Allowed, HostList, can_be_listed, is_address, private_range, with_port
+from claudebox.servers.allowlist import Allowed, HostList, can_be_listed, is_address, private_range, with_port
 from claudebox.servers.allowlist.relay import original_destination
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH
@@ -102,8 +102,7 @@ def check(host: Host, settings: Settings) -> list[CheckRow]:
 
 def _lost_addresses(nft: str) -> list[str]:
     """Make such a network around this process. Returns the addresses to which a connection does not arrive here."""
-    streams = [own for own in make_network(nft, ()) if own.type == socket.SOCK_STREAM]
-    listeners = [own for own in streams if own.getsockname()[1] != DNS_PORT]
+    listeners = [own for own in make_network(nft, ()) if own.type == socket.SOCK_STREAM]
     tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
     return [address for (address, port), own in tried if not _arrives(own, address, port)]
 
