@@ -138,7 +138,6 @@ class Uplink(Record):
     near: tuple[str, ...]  # the addresses of this host and of its links, which are rejected if the rest is open
     resolv_conf: str
     sysctls: tuple[tuple[str, str], ...] = ()  # for the box's namespace: a file below /proc/sys/net, and its value
-    tun_hint: str = ""  # if the device for it cannot be opened here
 
 
 class Network(Record):

@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from claudebox.servers.allowlist import MEMORY
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.servers.allowlist.notes import Notes
 from claudebox.servers.broker.usage import Allowance, Meter
@@ -144,7 +146,7 @@ def write_journals(user: Account, broker: str, network: str) -> None:
     journal = Meter(Allowance(), broker)
     journal.note_refusal("/v1/files", 403)
     journal.note(path="/v1/messages", status=200, model="x", input_tokens=1, output_tokens=2, ms=3)
-    notes = Notes(network, None)
+    notes = Notes(network, mmap(-1, MEMORY))
     notes.carried("a.example", 443, 1, 2, 3)
     notes.refused_lookup("b.example", 1)
     notes.not_made("c.example", 80, Refusal("no answer", 0))

@@ -12,7 +12,6 @@ import pytest
 
 from claudebox.errors import Problem
 from claudebox.features.network import uplink as network
-from claudebox.model import Uplink
 from claudebox.output import terminal
 from claudebox.process import isolation
 from claudebox.settings import PROJECT_FILE
@@ -97,7 +96,7 @@ def program_from_the_project(name: str) -> Callable[[Scene], None]:
 
 def pasta_ends(scene: Scene, log: str) -> None:
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
-    raise network._pasta_problem(Uplink("", (), "", "", (), ""), log)
+    raise network._pasta_problem(log)
 
 
 def with_file(scene: Scene, text: str, name: str = "~/.claudebox/config.toml") -> Scene:

@@ -41,16 +41,9 @@ def filter_refused(scene: Scene) -> None:
     raise filter_problem("netlink: Error: cache initialization failed: Protocol not supported")
 
 
-def with_tun(scene: Scene, owner: int, mode: int) -> Scene:
-    scene.machine.give("/dev/net/tun", owner, mode)
-    return scene
-
-
 def tun_refused(scene: Scene) -> None:
-    uplink = with_uplink(scene).machine.plan("--network", "inet").network.uplink
-    assert uplink is not None
     scene.monkeypatch.setattr(isolation, "apparmor_forbids", lambda: False)
-    raise network._pasta_problem(uplink, "x\nFailed to open tun socket in namespace")
+    raise network._pasta_problem("x\nFailed to open tun socket in namespace")
 
 
 def port_refused(scene: Scene, number: int) -> None:
@@ -107,13 +100,6 @@ PROBLEMS: Problems = {
     "network-pasta-silent": lambda scene: pasta_ends(scene, log=""),
     "network-pasta-fails": lambda scene: pasta_ends(scene, log="x\nCouldn't get any address"),
     "network-no-tun": tun_refused,
-    "network-no-tun-in-a-container": lambda scene: tun_refused(
-        scene.planted("/.dockerenv\n/proc/self/status: Seccomp:\\t2\\n")
-    ),
-    "network-closed-tun": lambda scene: tun_refused(with_tun(scene, 0, 0o600)),
-    "network-closed-tun-of-another": lambda scene: tun_refused(with_tun(scene, 4242, 0o660)),
-    "network-broken-tun": lambda scene: tun_refused(with_tun(scene, 0, 0o666)),
-    "network-broken-tun-of-ones-own": lambda scene: tun_refused(with_tun(scene, 1000, 0o600)),
     "port-is-no-number": lambda scene: scene.plan("--publish", "http"),
     "port-too-large": lambda scene: scene.plan("--host-port", "65536"),
     "port-of-the-host-with-another": lambda scene: scene.plan("--host-port", "80:8080"),

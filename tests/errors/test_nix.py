@@ -55,12 +55,6 @@ PROBLEMS: Problems = {
     "package-in-the-project": lambda scene: with_nix(scene).plan("--package", ".#hello"),
     "package-registered-in-the-project": registry_leads_to_the_project,
     "package-without-nix": lambda scene: scene.plan("--package", "hello"),
-    "package-without-nix-on-arch": lambda scene: (
-        scene.without("/etc/os-release").planted("/etc/os-release: ID=arch").plan("--package", "hello")
-    ),
-    "package-without-nix-elsewhere": lambda scene: (
-        scene.without("/etc/os-release").planted("/etc/os-release: ID=x").plan("--package", "hello")
-    ),
     "package-without-store": lambda scene: scene.planted("/usr/bin/nix*").plan("--package", "hello"),
     "package-with-nix-off": lambda scene: with_nix(scene).plan("--package", "hello", "--nix", "off"),
     "package-nix-gone": nix_gone_at_the_last_moment,

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from claudebox.features.nix.packages import PACKAGE, find_meaning, record_lines
+from claudebox.features.nix.packages import PACKAGE, find_meaning
 from claudebox.model import Plan
 from claudebox.state import State
 from claudebox.state.memory import write
@@ -137,7 +137,7 @@ def packages(machine: Machine) -> Plan:
     host = machine.host()
     for reference, files in known.items():
         paths = ["/".join(file.split("/")[:4]) for file in files]
-        record = write(PACKAGE, record_lines(reference, find_meaning(host), paths, [*paths, store_path("glibc-2.40")]))
+        record = write(PACKAGE, (find_meaning(host), reference, *paths))
         file = machine.plant("\n".join(files)).root / State(host.person.home).package(reference).lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(record)

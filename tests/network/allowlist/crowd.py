@@ -62,14 +62,12 @@ def byte_by_byte_to_nowhere() -> str:
 
 
 def junk() -> str:
-    """Bytes without sense, ends without a word and resets: to the list, past it, and to the name server."""
+    """Bytes without sense, ends without a word and resets: to the list and past it; and to the name server."""
     chance = random.Random(7)
     for number in range(600):
         with socket.socket() as client:
             client.settimeout(PATIENCE)
-            client.connect(
-                chance.choice([(HOST, PORT), (HOST, 443), (HOST, 1), ("198.51.100.10", 80), ("9.9.9.9", 53)])
-            )
+            client.connect(chance.choice([(HOST, PORT), (HOST, 443), (HOST, 1), ("198.51.100.10", 80)]))
             try:
                 first = chance.choice([b"", b"\x16\3\1", b"\x16\3\1\2\0\1\0\1\xfc", b"SSH-", b"GET ", b"\0\x1d"])
                 client.sendall(first + chance.randbytes(chance.choice([0, 1, 5, 700, 9000])))
@@ -77,12 +75,9 @@ def junk() -> str:
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             except OSError:
                 pass
-    with socket.create_connection(("9.9.9.9", 53), PATIENCE) as client:
-        labels = (b"\x3f" + b"a" * 63) * 1023 + b"\x2a" + b"a" * 42 + b"\0"
-        largest = struct.pack(">6H", 1, 0x0100, 1, 0, 0, 1) + labels + b"\0\1\0\1" + b"\0\0\x29"
-        client.sendall(struct.pack(">H", len(largest)) + largest)
-        client.recv(1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        labels = (b"\x3f" + b"a" * 63) * 1000 + b"\0"
+        client.sendto(struct.pack(">6H", 1, 0x0100, 1, 0, 0, 1) + labels + b"\0\1\0\1", ("9.9.9.9", 53))
         for _ in range(2000):
             client.sendto(chance.randbytes(chance.randrange(100)), ("9.9.9.9", 53))
     return greet()

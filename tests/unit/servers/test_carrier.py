@@ -1,6 +1,5 @@
 """What carries connections, on this machine's own loopback."""
 
-import select
 import socket
 import threading
 from collections.abc import Iterator
@@ -8,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from claudebox.servers import carrier
-from claudebox.servers.carrier import Carrier, Connection, Diallers, Result
 from patience import PATIENCE
 
 MUCH = bytes(range(256)) * 4096
@@ -75,61 +73,51 @@ class Exhausted(socket.socket):
         return super().accept()
 
 
+def greet(client: socket.socket) -> None:
+    client.sendall(b"here")
+
+
 def test_lack_of_files_ends_no_port() -> None:
     """A box can use up what both have. When it has given that back, the port is open again."""
-    with socket.create_server(("127.0.0.1", 0)) as server, Exhausted() as listener:
+    with Exhausted() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        made: Carrier[Connection] = Carrier(lambda _: socket.create_connection(server.getsockname(), PATIENCE))
-        made.listen(listener, lambda client: Connection(client, "server", 0))
-        threading.Thread(target=made.run, daemon=True).start()
+        threading.Thread(target=carrier.serve, args=([(listener, greet)],), daemon=True).start()
         with socket.create_connection(listener.getsockname(), PATIENCE) as client:
-            server.settimeout(PATIENCE)
-            with server.accept()[0] as accepted:
-                accepted.sendall(b"here")
             assert client.recv(4) == b"here"
 
 
-def test_connections_that_have_ended_wait_for_no_silent_server() -> None:
-    """A box that opens and closes them would have any number of them remembered."""
-    is_over = threading.Event()
-
-    def be_silent(_: Connection) -> socket.socket:
-        is_over.wait(PATIENCE)
-        raise TimeoutError
-
-    made: Carrier[Connection] = Carrier(be_silent)
-    for _ in range(50):
-        program, client = socket.socketpair()
-        connection = Connection(client, "silent.example", 443)
-        made.connections.add(connection)
-        made.diallers.dial(connection)
-        program.close()
-        made.close(connection)
-    waiting = len(made.diallers.waiting["silent.example"])
-    is_over.set()
-    assert waiting == 0
-
-
-def test_one_thread_dials_if_there_can_be_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lack_of_processes_ends_no_port(monkeypatch: pytest.MonkeyPatch) -> None:
     """A box can use up the processes that a user may have. That ended the process outside, and the box."""
+    start, refused = threading.Thread.start, list[threading.Thread]()
 
-    def refuse(_: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+    def refuse_once(thread: threading.Thread) -> None:
+        if not refused and thread.name != "serving":
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
 
-    diallers: Diallers[Connection] = Diallers(lambda _: socket.socket())
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    names = ["a.invalid", "b.invalid", "c.invalid"]
-    pairs = [socket.socketpair() for _ in names]
-    for name, (_, client) in zip(names, pairs, strict=True):
-        diallers.dial(Connection(client, name, 443))
-    dialled: list[Result[Connection]] = []
-    while len(dialled) < len(names):
-        assert select.select([diallers.bell], [], [], PATIENCE)[0]
-        dialled += diallers.take()
-    assert sorted(connection.name for connection, _ in dialled) == names
-    for end in (
-        *(end for pair in pairs for end in pair),
-        *(server for _, server in dialled if isinstance(server, socket.socket)),
-    ):
-        end.close()
+    monkeypatch.setattr(threading.Thread, "start", refuse_once)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=carrier.serve, args=([(listener, greet)],), daemon=True, name="serving").start()
+        said = []
+        for _ in range(2):
+            with socket.create_connection(listener.getsockname(), PATIENCE) as client:
+                said.append(client.recv(4))
+    assert said == [b"", b"here"]
+
+
+def test_connections_beyond_the_limit_wait() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        work = ([(listener, lambda client: client.sendall(client.recv(1)))], (), 1)
+        threading.Thread(target=carrier.serve, args=work, daemon=True).start()
+        with socket.create_connection(listener.getsockname()) as first:
+            first.settimeout(PATIENCE)
+            with socket.create_connection(listener.getsockname()) as second:
+                second.sendall(b"2")
+                second.settimeout(0.5)
+                with pytest.raises(TimeoutError):
+                    second.recv(1)
+                first.sendall(b"1")
+                second.settimeout(PATIENCE)
+                assert (first.recv(1), second.recv(1)) == (b"1", b"2")

@@ -179,7 +179,7 @@ def _make_sockets(host_ports: tuple[int, ...], has_ipv6: bool) -> tuple[int, lis
     for family, everywhere, loopback in FAMILIES[: 1 + has_ipv6]:
         led = _listener(loopback, port)
         port = led.getsockname()[1]
-        made += [led, _listener(everywhere, DNS_PORT), _datagrams(family, everywhere)]
+        made += [led, _datagrams(family, everywhere)]
     return port, made
 
 
@@ -200,7 +200,10 @@ def _datagrams(family: int, address: str) -> socket.socket:
 
 
 def ruleset(port: int | str) -> str:
-    """Rules that redirect every TCP connection to this port of the box, and reject what nobody would answer."""
+    """Rules that redirect every TCP connection to this port of the box, and reject what nobody would answer.
+
+    Nobody listens at TCP port 53: a listed host cannot be asked for names either.
+    """
     return f"""\
 table inet claudebox {{
 	chain connections {{

@@ -6,8 +6,6 @@ for which one is made.
 
 from __future__ import annotations
 
-import socket
-
 from claudebox.errors import Problem
 from claudebox.features.allowlist.act import make_network
 from claudebox.features.allowlist.rules import Allowlist, as_option
@@ -16,16 +14,13 @@ from claudebox.host.programs import choose_uplink
 from claudebox.model import Plan
 from claudebox.output.explanation import Answer, Because, Change, Question, because_of_tier, other_tiers, undo
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, run_in_namespaces
-from claudebox.servers.allowlist import DNS_PORT, Allowed, HostList, can_be_listed, is_address, private_range, with_port
-from claudebox.servers.allowlist.relay import original_destination
+from claudebox.servers.allowlist import Allowed, HostList, can_be_listed, is_address, private_range, with_port
 from claudebox.settings import Settings
 from claudebox.settings.table import ALLOWLIST, FULL, INET, NETWORK, NFT_PATH
 from claudebox.state.reach import reach_of
 
 NAME = "network allowlist"
 MODULES = "sudo modprobe -a nf_tables nft_nat nft_redir nft_chain_nat nft_reject_inet"
-ADDRESSES = (("198.51.100.1", 443), ("2001:db8::1", 9))
-PATIENCE_SECONDS = 3
 PRIVATE_TOO = "it is reached if it leads to an address of the internet, which is looked at when the box connects"
 
 
@@ -89,31 +84,14 @@ def check(host: Host, settings: Settings) -> list[CheckRow]:
     except Problem:
         return [CheckRow(lacking, NAME, "not tried: it needs nft")]
     try:
-        lost = run_in_namespaces(lambda: _lost_addresses(nft))
+        run_in_namespaces(lambda: _try_network(nft))
     except Problem as problem:
         is_filters = "filter cannot be loaded" in problem.message
         why = "the kernel needs nf_tables with connection tracking, redirection and reject" if is_filters else ""
         return [CheckRow(lacking, NAME, problem.message, why, (MODULES,) if is_filters else ())]
-    if lost:
-        why = "connections of the box would be refused; nothing leaves it"
-        return [CheckRow(lacking, NAME, f"nft did not lead here: {' and '.join(lost)}", why)]
-    return [CheckRow(OK, NAME, "nft led a connection to where the list is known, with its address")]
+    return [CheckRow(OK, NAME, "such a network can be made, and nft loaded its rules")]
 
 
-def _lost_addresses(nft: str) -> list[str]:
-    """Make such a network around this process. Returns the addresses to which a connection does not arrive here."""
-    streams = [own for own in make_network(nft, ()) if own.type == socket.SOCK_STREAM]
-    listeners = [own for own in streams if own.getsockname()[1] != DNS_PORT]
-    tried = zip(ADDRESSES, listeners, strict=False)  # a kernel may have no IPv6
-    return [address for (address, port), own in tried if not _arrives(own, address, port)]
-
-
-def _arrives(listener: socket.socket, address: str, port: int) -> bool:
-    """Whether a connection to this address arrives here, and is known for what it is."""
-    listener.settimeout(PATIENCE_SECONDS)
-    try:
-        with socket.create_connection((address, port), PATIENCE_SECONDS):
-            packed, seen = original_destination(listener.accept()[0])
-    except OSError:
-        return False
-    return (socket.inet_ntop(listener.family, packed), seen) == (address, port)
+def _try_network(nft: str) -> list[str]:
+    make_network(nft, ())
+    return []

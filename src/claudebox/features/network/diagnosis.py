@@ -9,7 +9,16 @@ import os
 import socket
 
 from claudebox.errors import Problem
-from claudebox.features.network.uplink import BOX, PREFIX4, PREFIX6, TUN, connect, is_about_tun, plan_uplink, tun_fault
+from claudebox.features.network.uplink import (
+    BOX,
+    PREFIX4,
+    PREFIX6,
+    TUN_COMMANDS,
+    TUN_REASON,
+    connect,
+    is_about_tun,
+    plan_uplink,
+)
 from claudebox.host import Host, system
 from claudebox.host.network import rejected_range
 from claudebox.host.programs import called_pasta, choose_uplink
@@ -169,10 +178,10 @@ def _shown(path: str) -> str:
 def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> CheckRow:
     wanted = Settings().having(NETWORK, Word(INET, Origin.of_option("--check")))
     try:
-        uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
+        uplink = plan_uplink(wanted, host.neighbourhood(host.tree), host.tree, pasta, nft)
         passed = trial.run_in_namespaces(lambda: _passed_addresses(uplink))
     except Problem as problem:
-        why, fix = explain_failure(host.tree, host.person.uid, problem.message)
+        why, fix = explain_failure(host.tree, problem.message)
         return CheckRow(lacking, "network inet", problem.message, why, fix)
     if passed:
         why = "the filter was loaded and does not filter: what is private can be reached with --network inet"
@@ -180,7 +189,7 @@ def _trial_row(host: Host, pasta: str, nft: str, lacking: str) -> CheckRow:
     return CheckRow(OK, "network inet", "pasta and nft connected a box; its filter rejected a private address")
 
 
-def explain_failure(tree: Tree, uid: int, message: str) -> tuple[str, tuple[str, ...]]:
+def explain_failure(tree: Tree, message: str) -> tuple[str, tuple[str, ...]]:
     """The reason behind a message, and the commands that mend it."""
     if "namespace cannot" in message or "namespace for the box" in message:
         if system.is_restricted(tree, ""):
@@ -190,8 +199,7 @@ def explain_failure(tree: Tree, uid: int, message: str) -> tuple[str, tuple[str,
     if "filter cannot be loaded" in message:
         return "the kernel needs nf_tables with connection tracking, NAT and reject", (MODULES,)
     if is_about_tun(message):
-        why, fix = tun_fault(tree, uid)
-        return why or f"{TUN} can be opened, and does not work", fix
+        return TUN_REASON, TUN_COMMANDS
     return "", ()
 
 

@@ -12,7 +12,6 @@ import os
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Facts
 from claudebox.features.network import NETWORK_FEATURE, grants, plan_network
-from claudebox.host import system
 from claudebox.host.network import GLOBAL, NAT64, Neighbourhood, rejected_ranges
 from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
@@ -61,14 +60,10 @@ ADDRESS_CHARACTERS = frozenset("0123456789abcdefABCDEF.:")  # anything else has 
 # udev gives this device mode 0666. Where there is no udev, in containers and small machines, it keeps the mode that the
 # kernel gave it, which is 0600.
 TUN = "/dev/net/tun"
-LOAD = "sudo modprobe tun"
-FROM_OUTSIDE = "docker run --device /dev/net/tun …"
-OPEN_NOW = f"sudo chmod 0666 {TUN}"
-OPEN_FOR_GOOD = """echo 'KERNEL=="tun", MODE="0666"' | sudo tee /etc/udev/rules.d/tun.rules"""
-OWNERS, EVERYBODYS = 0o600, 0o006
-
+TUN_REASON = f"pasta needs {TUN}, which everybody may open"
+TUN_COMMANDS = ("sudo modprobe tun", f"sudo chmod 0666 {TUN}", f"docker run --device {TUN} …")
 # What an old and a new pasta say if they cannot open the device.
-REFUSALS = ("tun socket", "tap device")
+TUN_REFUSALS = ("tun socket", "tap device")
 
 
 class Resolver(Record):
@@ -86,7 +81,7 @@ def decide(facts: Facts) -> Contribution:
     named = {"pasta": settings[PASTA_PATH], "nft": settings[NFT_PATH]}
     pasta, nft = choose_uplink(host, named, facts.reach)
     # What is near the host is looked up only here, for a box that must not reach it.
-    uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, host.person.uid, pasta, nft)
+    uplink = plan_uplink(settings, host.neighbourhood(host.tree), host.tree, pasta, nft)
     network = plan_network(settings, uplink)
     resolvers = uplink.resolv_conf.encode()
     return Contribution(
@@ -111,7 +106,7 @@ def needs_uplink(settings: Settings) -> bool:
     return settings[NETWORK].text == INET or (settings[NETWORK].text == NO_NETWORK and has_ports)
 
 
-def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, pasta: str, nft: str) -> Uplink:
+def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, pasta: str, nft: str) -> Uplink:
     is_open = settings[NETWORK].text == INET
     if not near.has_ipv4 and not near.has_ipv6:
         why = "so there is no internet to give to the box" if is_open else "without which pasta carries no ports"
@@ -121,7 +116,6 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, p
     resolvers = find_resolvers(near) if is_open else ()
     ports = tuple(port.host for port in settings[HOST_PORTS])
     options = _pasta_options(settings, near, resolvers)
-    why_closed, to_open = tun_fault(tree, uid)
     is_recent = LOOPBACK_STAYS.strip("-").encode() in (tree.read(pasta, LARGEST_PROGRAM) or b"")
     if settings[PUBLISH] and is_recent:
         options = (*options, LOOPBACK_STAYS)
@@ -134,7 +128,6 @@ def plan_uplink(settings: Settings, near: Neighbourhood, tree: Tree, uid: int, p
         resolv_conf=_resolv_conf(resolvers, near.search),
         # An old pasta acknowledges late what goes far; there the box has to have much under way.
         sysctls=STEADY_UPLOAD if is_recent else (),
-        tun_hint="\n      ".join((why_closed, *to_open)),
     )
 
 
@@ -212,20 +205,7 @@ def _server_of(value: str) -> tuple[str, str]:
 
 
 def is_about_tun(message: str) -> bool:
-    return any(refusal in message for refusal in REFUSALS)
-
-
-def tun_fault(tree: Tree, uid: int) -> tuple[str, tuple[str, ...]]:
-    """What is wrong with the device for this user, and the commands that mend it. Empty if it can be opened."""
-    status = tree.status(TUN)
-    if status is None:
-        return f"there is no {TUN}", (FROM_OUTSIDE if system.is_container(tree) else LOAD,)
-    needed = OWNERS if status.st_uid == uid else EVERYBODYS
-    if status.st_mode & needed == needed:
-        return "", ()
-    mode = f"{status.st_mode & 0o7777:04o}"
-    owner = "root" if status.st_uid == 0 else f"user {status.st_uid}"
-    return f"{TUN} has mode {mode} and belongs to {owner}: you cannot open it", (OPEN_NOW, OPEN_FOR_GOOD)
+    return any(refusal in message for refusal in TUN_REFUSALS)
 
 
 # The filter
@@ -350,7 +330,7 @@ def connect(uplink: Uplink, life: int, pastas_end: int) -> None:
     if refusal:
         raise filter_problem(refusal)
     if not _is_ready(life):
-        raise _pasta_problem(uplink, log_content(log))
+        raise _pasta_problem(log_content(log))
 
 
 def _become_pasta(uplink: Uplink, parent: str, go: int, life: int, log: int) -> NoReturn:
@@ -374,7 +354,7 @@ def _is_ready(life: int) -> bool:
     return bool(poll.poll(CONNECTION_PATIENCE_MS)) and bool(os.read(life, PID_SIZE))
 
 
-def _pasta_problem(uplink: Uplink, log: str) -> Problem:
+def _pasta_problem(log: str) -> Problem:
     last = (log.splitlines() or ["it did not answer"])[-1]
-    known = uplink.tun_hint if is_about_tun(last) else ""
-    return Problem(f"pasta cannot connect the box: {last}", known or advice()[0])
+    hint = "\n      ".join((TUN_REASON, *TUN_COMMANDS)) if is_about_tun(last) else advice()[0]
+    return Problem(f"pasta cannot connect the box: {last}", hint)

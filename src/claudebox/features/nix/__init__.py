@@ -44,7 +44,6 @@ class Package(Record):
 
     reference: str  # the words with which Nix is asked for it
     paths: tuple[str, ...]  # its store paths; empty until Nix was asked
-    closure: tuple[str, ...]  # the store paths and everything that they need
     origin: Origin
 
 

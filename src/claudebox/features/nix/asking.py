@@ -24,7 +24,6 @@ from claudebox.features.nix.packages import (
     give_up,
     is_store_path,
     nix_environment,
-    record_lines,
     short_name,
     to_resolve,
 )
@@ -113,26 +112,16 @@ def fetch_packages(host: Host, references: list[str]) -> dict[str, str]:
 
 
 def _fetch(host: Host, reference: str) -> None:
-    """Have Nix build or copy a package, and list its closure. Raises a Failure."""
+    """Have Nix build or copy a package. Raises a Failure."""
     state, nix = find_state(host), find_nix(host)
-
-    def ask(*words: str) -> bytes:
-        try:
-            return _ask(host, nix, *FEATURES, *words)
-        except OSError as error:
-            what = f"{nix} cannot be started: {error.strerror}"
-            raise Problem(what, "do without packages, or reinstall Nix") from None
-
-    link = state.package_root(reference)
-    paths = read_paths(ask("build", *CAUTION, "--out-link", link, "--json", "--", reference))
+    words = ("build", *CAUTION, "--out-link", state.package_root(reference), "--json", "--", reference)
+    try:
+        paths = read_paths(_ask(host, nix, *FEATURES, *words))
+    except OSError as error:
+        raise Problem(f"{nix} cannot be started: {error.strerror}", "do without packages, or reinstall Nix") from None
     if not paths or not all(is_store_path(path) and os.path.lexists(path) for path in paths):
         raise Failure("Nix did not say where in the store it is")
-    said = ask("path-info", "--recursive", "--", *paths).decode(errors="replace")
-    closure = [line for line in said.split("\n") if line]
-    if not set(paths) <= set(closure) or not all(map(is_store_path, closure)):
-        raise Failure("Nix did not say what it needs")
-    lines = record_lines(reference, find_meaning(host), paths, closure)
-    prepare(note_with_directory(state.package(reference), PACKAGE, lines))
+    prepare(note_with_directory(state.package(reference), PACKAGE, (find_meaning(host), reference, *paths)))
 
 
 def read_paths(output: bytes) -> list[str]:

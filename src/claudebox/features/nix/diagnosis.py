@@ -28,13 +28,13 @@ EFFECTS = {
 
 
 def explain(question: Question) -> list[Answer]:
-    """About Nix itself, about a package by its name, or about those that are at a path of the store or need it."""
+    """About Nix itself, about a package by its name, or about those that are at a path of the store."""
     plan, word, path = question.plan, question.word, question.path
     named = [package for package in packages_of(plan) if package.reference in (word, NIXPKGS + word)]
     if word == "nix" and not named:
         return [_explain_nix(plan)]
-    needing = [one for one in packages_of(plan) if any(is_inside(path, place) for place in (*one.paths, *one.closure))]
-    return [_explain_package(plan, package, path) for package in named or needing]
+    there = [one for one in packages_of(plan) if any(is_inside(path, place) for place in one.paths)]
+    return [_explain_package(plan, package, path) for package in named or there]
 
 
 def _explain_nix(plan: Plan) -> Answer:
@@ -70,17 +70,13 @@ def _explain_package(plan: Plan, package: Package, path: str) -> Answer:
     def answer(state: str, verdict: str) -> Answer:
         return Answer(Answer.PACKAGE, subject, state, verdict, because, undo(origin, name))
 
-    is_own = not path or any(is_inside(path, place) for place in package.paths)
-    if not is_own:
-        because.append(Because(f"{name} needs it"))
     if not package.paths:
         because.append(Because("Nix was not asked for it yet: that happens when a box starts"))
         return answer(Answer.DEPENDS, "not resolved yet")
-    shown = ", ".join(package.paths[:MOST_NAMED])
-    because.append(Because(f"Nix resolved it to {shown}, paths with all that it needs: {len(package.closure)}"))
+    because.append(Because(f"Nix resolved it to {', '.join(package.paths[:MOST_NAMED])}"))
     notes = [finding for finding in plan.findings if finding.kind == Finding.NOTE and finding.subject == name]
     because += [Because(finding.text) for finding in notes]
-    return answer(Answer.IN, "in the box" if notes or not is_own else "in the box, on PATH")
+    return answer(Answer.IN, "in the box" if notes else "in the box, on PATH")
 
 
 def check(host: Host, settings: Settings) -> list[CheckRow]:

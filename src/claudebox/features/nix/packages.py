@@ -40,11 +40,7 @@ CONFIGURATION = (
     *("/etc/nix/registry.json", "/etc/nix/nix.conf", "/etc/nix/nix.custom.conf"),
 )
 
-INSTALL = {
-    "apt": "sudo apt install nix-setup-systemd && sudo adduser $USER nix-users\n      or see https://nixos.org/download",
-    "pacman": "sudo pacman -S nix && sudo systemctl enable --now nix-daemon\n      or see https://nixos.org/download",
-}
-ELSEWHERE = "see https://nixos.org/download"
+DOWNLOAD = "see https://nixos.org/download"
 WITHOUT = "\n      or do without packages"
 
 
@@ -76,7 +72,7 @@ def _recall(host: Host, wanted: Reference, meaning: str) -> Package:
     recalled = memory.recall(host.tree, find_state(host).package(wanted.text), PACKAGE, host.person.uid)
     package = read_record(recalled, wanted.text, meaning, wanted.named.origin)
     if package is None or not all(map(host.tree.lstat, package.paths)):
-        return Package(wanted.text, (), (), wanted.named.origin)
+        return Package(wanted.text, (), wanted.named.origin)
     return package
 
 
@@ -110,19 +106,11 @@ def find_meaning(host: Host) -> str:
     return sha256(" ".join((host.machine, *digests)).encode())
 
 
-def record_lines(reference: str, meaning: str, paths: list[str], closure: list[str]) -> list[str]:
-    return [meaning, reference, *(f"path {path}" for path in paths), *(f"with {path}" for path in closure)]
-
-
 def read_record(recalled: tuple[str, ...], reference: str, meaning: str, origin: Origin) -> Package | None:
     """The package that a record describes; None if it is about something else, or not whole."""
-    if recalled[:2] != (meaning, reference):
-        return None
-    rows = [line.partition(" ") for line in recalled[2:]]
-    paths = tuple(path for kind, _, path in rows if kind == "path")
-    closure = tuple(path for kind, _, path in rows if kind == "with")
-    is_sound = len(paths) + len(closure) == len(rows) and all(map(is_store_path, (*paths, *closure)))
-    return Package(reference, paths, closure, origin) if is_sound and paths and closure else None
+    paths = recalled[2:]
+    is_sound = recalled[:2] == (meaning, reference) and bool(paths) and all(map(is_store_path, paths))
+    return Package(reference, paths, origin) if is_sound else None
 
 
 def store_name(path: str) -> str:
@@ -148,11 +136,8 @@ def check_may_ask(host: Host, wanted: Reference) -> None:
     rule = wanted.named.origin.shown
     check_registered(host.tree, host.person.home, wanted)
     if not find_nix(host):
-        from claudebox.host.system import find_distribution
-
-        manager = find_distribution(host.tree).manager
         what = f"{rule}: packages come from Nix, which is not installed on this host"
-        raise Problem(what, INSTALL.get(manager, ELSEWHERE) + WITHOUT)
+        raise Problem(what, DOWNLOAD + WITHOUT)
     if not host.tree.is_dir(NIX_STORE):
         what = f"{rule}: packages are in {NIX_STORE}, which this host does not have, although Nix is installed"
         raise Problem(what, "start its daemon: sudo systemctl enable --now nix-daemon" + WITHOUT)

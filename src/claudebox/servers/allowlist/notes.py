@@ -8,23 +8,21 @@ puts it, whatever variables say. The host was refused already; a yes counts for 
 from __future__ import annotations
 
 import os
+import threading
 from collections import Counter
 from collections.abc import Callable
 from mmap import mmap
 
 from claudebox.model import Origin
 from claudebox.servers.allowlist import END, WEB, Allowed, HostList, is_name, with_port
-from claudebox.servers.allowlist.dns import AAAA, A
+from claudebox.servers.allowlist.dns import A
 from claudebox.servers.allowlist.greeting import Refusal
 from claudebox.state.memory import note_in_journal
 from claudebox.text import escape, fill
 
 MOST_LINES = 3000  # of one box, which could flood the journal until what it did before is gone
-MOST_REFUSALS = 500
-NO_MORE_REFUSALS = f"after {MOST_REFUSALS} refusals, more of this box are not noted"
 MOST_NAMES = 24  # that the line at the end knows
 MOST_SHOWN = 6
-OTHER = 0  # for every kind of DNS but A and AAAA: there are 65536, and the box chooses
 NOISE = (".arpa", ".local", ".localhost", ".internal", ".lan", ".home")  # programs ask for these on their own
 
 MOST_QUESTIONS = 12  # of one box, each about another host: nobody reads more, and an agent could nag
@@ -34,78 +32,61 @@ BY_USER = Origin.of_rule("asked", "the user said yes on the desktop")
 
 
 class Notes:
-    """What happened so far. Only one thread writes here."""
+    """What happened so far."""
 
-    def __init__(self, path: str, memory: mmap | None, asker: Asker | None = None) -> None:
+    def __init__(self, path: str, memory: mmap, asker: Asker | None = None) -> None:
         self.path = path
         self.memory = memory
         self.asker = asker
         self.lines = 0
-        self.refusals = 0
         self.refused: dict[str, tuple[int, bool]] = {}  # how often, and whether a longer list would allow it
-        self.looked_up: dict[str, Counter[int]] = {}  # how often each kind of address was asked for
-        self.stopped: set[str] = set()  # why the journal is not complete
+        self.looked_up: Counter[str] = Counter()
+        self.lock = threading.Lock()
 
     def carried(self, name: str, port: int, sent: int, received: int, milliseconds: int) -> None:
-        self._note(name=name, port=port, verdict="allowed", sent=sent, received=received, ms=milliseconds)
+        with self.lock:
+            self._note(name=name, port=port, verdict="allowed", sent=sent, received=received, ms=milliseconds)
 
     def not_made(self, name: str, port: int, refusal: Refusal) -> None:
         """Note a connection that was refused, or that the list allows and that could not be made."""
-        if not refusal.alert:
-            self._note(name=name, port=port, verdict="failed", why=refusal.text)
-            return
-        self._note_refusal(name, port, refusal.text)
+        verdict = "refused" if refusal.alert else "failed"
         shown = with_port(name, port)
-        times, _ = self.refused.get(shown, (0, False))
-        self._count(shown, times + 1, is_lists=refusal.is_lists)
+        with self.lock:
+            self._note(name=name, port=port, verdict=verdict, why=refusal.text)
+            if refusal.alert:
+                times, _ = self.refused.get(shown, (0, False))
+                self._count(shown, times + 1, is_lists=refusal.is_lists)
         if self.asker is not None and refusal.is_lists:
             self.asker.about(name, port)
 
     def refused_lookup(self, name: str, kind: int) -> None:
-        """Note a look-up of a name that is not in the list. Its queries for IPv4 and IPv6 count once."""
+        """Note a look-up of a name that is not in the list. Programs ask for IPv4 and IPv6, which counts once."""
         if not is_name(name) or name.endswith(NOISE):
             return
-        if name not in self.looked_up:
-            if len(self.looked_up) >= MOST_REFUSALS:
-                self._say_once(NO_MORE_REFUSALS)
-                return
-            self.looked_up[name] = Counter((OTHER,))
-            self._note_refusal(name, 0, "not in the list")
-        times = self.looked_up[name]
-        if kind in (A, AAAA):
-            times[kind] += 1
-        self._count(name, max(times.values()), is_lists=True)
+        with self.lock:
+            if name not in self.looked_up:
+                if len(self.looked_up) >= MOST_LINES:
+                    return
+                self._note(name=name, port=0, verdict="refused", why="not in the list")
+            self.looked_up[name] += kind == A
+            self._count(name, max(1, self.looked_up[name]), is_lists=True)
         if self.asker is not None:
             self.asker.about(name, 0)
 
-    def _note_refusal(self, name: str, port: int, why: str) -> None:
-        self.refusals += 1
-        if self.refusals <= MOST_REFUSALS:
-            self._note(name=name, port=port, verdict="refused", why=why)
-        else:
-            self._say_once(NO_MORE_REFUSALS)
-
     def _count(self, shown: str, times: int, *, is_lists: bool) -> None:
         """Write the summary for the parent, which reads it when the box has ended."""
-        if shown not in self.refused and len(self.refused) >= MOST_NAMES:
-            return
-        self.refused[shown] = times, is_lists
-        if self.memory is not None:
+        if shown in self.refused or len(self.refused) < MOST_NAMES:
+            self.refused[shown] = times, is_lists
             text = refused_text(self.refused).encode() + END
             self.memory[: len(text)] = text
 
     def _note(self, **fields: str | int) -> None:
         self.lines += 1
-        if self.path and self.lines <= MOST_LINES:
+        if self.lines == MOST_LINES + 1:
+            why = f"after {MOST_LINES} lines, nothing more of this box is noted"
+            fields = {"name": "", "port": 0, "verdict": "stopped", "why": why}
+        if self.path and self.lines <= MOST_LINES + 1:
             note_in_journal(self.path, **fields)
-        else:
-            self._say_once(f"after {MOST_LINES} lines, nothing more of this box is noted")
-
-    def _say_once(self, why: str) -> None:
-        """Say in the journal that it is not complete."""
-        if self.path and why not in self.stopped:
-            self.stopped.add(why)
-            note_in_journal(self.path, name="", port=0, verdict="stopped", why=why)
 
 
 def refused_text(refused: dict[str, tuple[int, bool]]) -> str:

@@ -9,39 +9,37 @@ name cannot lead to something private, whatever its owner says in the next secon
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import signal
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from errno import EINPROGRESS
-from functools import lru_cache
+from functools import lru_cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from claudebox.host.network import read_neighbourhood, rejected_range
 from claudebox.host.tree import Tree
 from claudebox.process.companion import READY
-from claudebox.servers.allowlist import DNS_PORT, LIFE, HostList, can_be_listed, greeting
+from claudebox.servers.allowlist import LIFE, HostList, can_be_listed, greeting
 from claudebox.servers.allowlist.dns import NameServer
 from claudebox.servers.allowlist.greeting import NO_ALERT, Refusal
 from claudebox.servers.allowlist.notes import Notes
-from claudebox.servers.carrier import Carrier, Connection, Flow
+from claudebox.servers.carrier import CHUNK, LOOPBACKS, Flow, Listener, carry, carry_to, make_lasting, say_last, serve
 
-# Where a connection leads: to a name, an address, a port of this host, or to the box's name server.
-NAME, ADDRESS, LOCALHOST, LOOKUP = range(4)
-
-FIRST_BYTES, MOST_FIRST_BYTES = 1 << 14, 1 << 16
-HELLO_SECONDS = LOOKUP_SECONDS = 10.0
+MOST_FIRST_BYTES = 1 << 16
+HELLO_SECONDS = 10.0
 # A client that says nothing is refused without words; on a busy machine it takes seconds to begin.
 SILENCE_SECONDS = 5.0
-LEAVE_SECONDS = 5.0  # to read what the client still says: else the refusal would be lost in a reset
+LEAVE_SECONDS = 5.0  # to read what the client still says
 
 REMEMBERED_SECONDS = 5  # what is near, as somebody may join another network; and names, as programs connect often
 MOST_REMEMBERED = 4096
 PATIENCE_SECONDS = 20.0
 NEXT_ADDRESS_MILLISECONDS = 250  # RFC 8305: an address that does not answer must not hold up the next
-LOCAL_SECONDS = 5.0
 ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST, and IP6T_SO_ORIGINAL_DST
 Address = IPv4Address | IPv6Address
 
@@ -52,10 +50,9 @@ def run(relay: Relay, channel: int, end: int, report: int) -> None:
     os.environ["LOCALDOMAIN"] = ""
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
-    for own in _receive(socket.socket(fileno=channel)):
-        relay.take(own)
+    listeners = relay.take(_receive(socket.socket(fileno=channel)))
     os.write(report, READY)
-    relay.run(end)
+    serve(listeners, (end,))
 
 
 def _receive(channel: socket.socket) -> Iterator[socket.socket]:
@@ -77,191 +74,136 @@ def original_destination(client: socket.socket) -> tuple[bytes, int]:
     return raw[8:24] if is_ipv6 else raw[4:8], int.from_bytes(raw[2:4], "big")
 
 
-class Opened(Connection):
-    """A connection that a program of the box has opened."""
-
-    def __init__(self, client: socket.socket, kind: int, name: str, port: int) -> None:
-        super().__init__(client, name, port)
-        self.kind = kind
-        self.is_listed = kind in (NAME, ADDRESS)  # the list decides about it, and the journal knows it
-        self.first = b""  # what the client said, before it is known what that is
-        self.is_checked = kind != NAME  # only a name can be compared with what the client says
-        self.refusal: Refusal | None = None
-        self.is_leaving = False  # it was told why
-
-
-class Relay(Carrier[Opened]):
+class Relay:
     """All traffic between the box and the world."""
 
     def __init__(self, hosts: HostList, notes: Notes, near: tuple[str, ...], host_ports: set[int]) -> None:
-        super().__init__(dial)
         self.hosts = hosts
         self.name_server = NameServer(hosts, notes.refused_lookup)
         self.notes = notes
         self.near = near
         self.host_ports = host_ports
 
-    def take(self, own: socket.socket) -> None:
-        """Serve a socket of the box's network."""
-        port = own.getsockname()[1]
-        if own.type == socket.SOCK_DGRAM:
-            own.setblocking(False)
-            self.handle(own.fileno(), lambda _: self.name_server.answer_datagrams(own))
-        elif port == DNS_PORT:
-            self.listen(own, lambda client: Opened(client, LOOKUP, "", 0))
-        elif port in self.host_ports:
-            self.listen(own, lambda client: Opened(client, LOCALHOST, "localhost", port))
-        else:
-            self.listen(own, self._opened)
+    def take(self, sockets: Iterator[socket.socket]) -> list[Listener]:
+        """Answer at the sockets for DNS, and say what has to be done at the others."""
+        listeners: list[Listener] = []
+        for own in sockets:
+            port = own.getsockname()[1]
+            if own.type == socket.SOCK_DGRAM:
+                threading.Thread(target=self.name_server.serve, args=(own,), daemon=True).start()
+            elif port in self.host_ports:
+                listeners.append((own, partial(carry_to, LOOPBACKS[:1], port)))
+            else:
+                listeners.append((own, self._serve))
+        return listeners
 
-    def _opened(self, client: socket.socket) -> Opened:
+    def _serve(self, client: socket.socket) -> None:
         packed, port = original_destination(client)
         name = self.name_server.name_of(packed)
-        if name:
-            return Opened(client, NAME, name, port)
-        family = socket.AF_INET if len(packed) == 4 else socket.AF_INET6
-        return Opened(client, ADDRESS, socket.inet_ntop(family, packed), port)
+        self.connect(client, name or socket.inet_ntop(client.family, packed), port, is_name=bool(name))
 
-    def begin(self, connection: Opened) -> None:
-        refusal = self._objection(connection)
-        if refusal is None and connection.kind != LOOKUP:
-            super().begin(connection)
-            return
-        self.admit(connection)
-        if refusal is not None:
-            self.refuse(connection, refusal)
-        else:
-            self._listen_until(connection, LOOKUP_SECONDS)
-
-    def _objection(self, connection: Opened) -> Refusal | None:
-        """Why the list does not allow this; None if it does."""
-        name, port = connection.name, connection.port
-        if not connection.is_listed or self.hosts.permits(name, port):
-            return None
-        if connection.kind == ADDRESS and not self.hosts.knows(name):
-            text = f"{name} is not in this box's list: it reaches names, and addresses that are listed"
-        else:
-            text = f"port {port} of {name} is not in this box's list"
-        return Refusal(text, is_lists=port != 0 and can_be_listed(name, self.near))
-
-    # Refusals
-
-    def refuse(self, connection: Opened, failure: Exception) -> None:
-        """Say why, in the client's own protocol: so the client has to speak first."""
-        unknown = f"{connection.name}: {type(failure).__name__}"
-        connection.refusal = failure if isinstance(failure, Refusal) else Refusal(unknown, NO_ALERT)
-        if connection.is_listed:
-            self.notes.not_made(connection.name, connection.port, connection.refusal)
-        if connection.server is not None:
-            self.forget(connection.server)
-            connection.server = connection.flows = None
-        self._listen_until(connection, SILENCE_SECONDS)
-        if connection.first:
-            self._say_why(connection, connection.refusal)
-
-    def _say_why(self, connection: Opened, refusal: Refusal) -> None:
-        said = greeting.in_words_of(connection.first, refusal)
-        if said is None and len(connection.first) < MOST_FIRST_BYTES:
-            return  # more would tell
-        if not said:
-            self.close(connection, reset=True)
-            return
-        connection.client.send(said)
-        connection.client.shutdown(socket.SHUT_WR)
-        connection.is_leaving = True
-        self._listen_until(connection, LEAVE_SECONDS)
-
-    def _listen_until(self, connection: Opened, seconds: float) -> None:
-        connection.deadline = time.monotonic() + seconds
-        self.watch(connection.client.fileno(), select.EPOLLIN)
-
-    def hear(self, connection: Opened, event: int) -> None:
-        if connection.refusal is None and connection.kind != LOOKUP:
-            super().hear(connection, event)
-            return
-        data = connection.client.recv(FIRST_BYTES)
-        if not data:
-            self.close(connection)
-        elif connection.refusal is None:
-            rest = self.name_server.answer_stream(connection.client, connection.first + data)
-            if rest is None:
-                self.close(connection)
-            else:
-                connection.first = rest
-        elif not connection.is_leaving:
-            connection.first += data
-            self._say_why(connection, connection.refusal)
-
-    # What is carried
-
-    def move(self, connection: Opened, flow: Flow) -> None:
-        if flow.source is connection.client and not connection.is_checked:
-            self._check_first(connection, flow)
-        else:
-            super().move(connection, flow)
-
-    def _check_first(self, connection: Opened, out: Flow) -> None:
-        """Look at what the client says first. If it is TLS, it has to name the host that it asked DNS for."""
-        data = connection.client.recv(FIRST_BYTES)
-        connection.first += data
-        if not connection.first:
-            connection.is_checked = True
-            out.end()
-            return
+    def connect(self, client: socket.socket, host: str, port: int, *, is_name: bool) -> None:
+        """Carry what a program says to this host, and back; or say why not."""
+        started, first = time.monotonic(), b""
         try:
-            is_known = not greeting.is_tls(connection.first) or _names_its_host(connection, is_all=not data)
+            self._check(host, port, is_name=is_name)
+            with dial(host, port, is_name=is_name) as server:
+                make_lasting(server)
+                out = Greeting(client, server, host) if is_name else Flow(client, server)
+                back = Flow(server, client)
+                try:
+                    carry(out, back)
+                except Refusal:
+                    first = out.rest
+                    raise
+            self.notes.carried(host, port, out.carried, back.carried, round((time.monotonic() - started) * 1000))
         except Refusal as refusal:
-            self.refuse(connection, refusal)
+            self.notes.not_made(host, port, refusal)
+            refuse(client, first, refusal)
+
+    def _check(self, host: str, port: int, *, is_name: bool) -> None:
+        """Raise a Refusal if the list does not allow this."""
+        if self.hosts.permits(host, port):
             return
-        if not is_known:
-            connection.deadline = connection.since + HELLO_SECONDS
+        text = f"port {port} of {host} is not in this box's list"
+        if not is_name and not self.hosts.knows(host):
+            text = f"{host} is not in this box's list: it reaches names, and addresses that are listed"
+        raise Refusal(text, is_lists=port != 0 and can_be_listed(host, self.near))
+
+
+def refuse(client: socket.socket, first: bytes, refusal: Refusal) -> None:
+    """Say why, in the client's own protocol: so the client has to speak first. These bytes it has said already."""
+    deadline = time.monotonic() + SILENCE_SECONDS
+    while (said := greeting.in_words_of(first, refusal)) is None and len(first) < MOST_FIRST_BYTES:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        client.settimeout(left)
+        heard = client.recv(CHUNK)
+        if not heard:
             return
-        connection.is_checked, connection.deadline = True, 0.0
-        out.rest, connection.first = connection.first, b""
-        out.move(self.buffer)
-
-    def close(self, connection: Opened, *, reset: bool = False) -> None:
-        if connection.flows is not None and connection.is_listed and not connection.is_closed:
-            lasted = round((time.monotonic() - connection.since) * 1000)
-            out, back = (flow.carried for flow in connection.flows)
-            self.notes.carried(connection.name, connection.port, out, back, lasted)
-        super().close(connection, reset=reset)
+        first += heard
+    if not said:
+        raise ConnectionResetError
+    client.settimeout(LEAVE_SECONDS)
+    say_last(client, said, LEAVE_SECONDS)
 
 
-def _names_its_host(connection: Opened, *, is_all: bool) -> bool:
+class Greeting(Flow):
+    """What a program says to a host that it has asked DNS for. If it is TLS, it has to name that host first."""
+
+    def __init__(self, source: socket.socket, target: socket.socket, host: str) -> None:
+        super().__init__(source, target)
+        self.host = host
+        self.is_checked = False
+        self.until = time.monotonic() + HELLO_SECONDS
+
+    @property
+    def waits_for(self) -> tuple[int, int]:
+        return super().waits_for if self.is_checked else (self.source.fileno(), select.POLLIN)
+
+    def move(self) -> None:
+        if self.is_checked:
+            super().move()
+            return
+        heard = self.source.recv(CHUNK)
+        self.rest += heard
+        self.is_checked = not greeting.is_tls(self.rest) or _names_host(self.host, self.rest, is_all=not heard)
+        self.deadline = math.inf if self.is_checked else self.until
+        if not self.rest:
+            self.end()
+
+
+def _names_host(host: str, first: bytes, *, is_all: bool) -> bool:
     """Whether a ClientHello names the host that it goes to; False if it is not complete yet. Raises a Refusal."""
-    name = connection.name
     try:
-        said = greeting.server_name(connection.first)
+        said = greeting.server_name(first)
     except greeting.BadHello as bad:
-        raise Refusal(f"TLS to {name}: {bad}", greeting.ILLEGAL_PARAMETER) from None
-    if said is None and (is_all or len(connection.first) > MOST_FIRST_BYTES):
-        raise Refusal(f"TLS to {name}: the ClientHello is not complete", greeting.ILLEGAL_PARAMETER)
-    if said is not None and said.removesuffix(".") != name:
-        raise Refusal(f"TLS for {said or 'no name'} on a connection to {name}", greeting.UNRECOGNIZED_NAME)
+        raise Refusal(f"TLS to {host}: {bad}", greeting.ILLEGAL_PARAMETER) from None
+    if said is None and (is_all or len(first) > MOST_FIRST_BYTES):
+        raise Refusal(f"TLS to {host}: the ClientHello is not complete", greeting.ILLEGAL_PARAMETER)
+    if said is not None and said.removesuffix(".") != host:
+        raise Refusal(f"TLS for {said or 'no name'} on a connection to {host}", greeting.UNRECOGNIZED_NAME)
     return said is not None
 
 
-# To connect: threads do it
+# To connect
 
 
-def dial(connection: Opened) -> socket.socket:
-    """Connect to where this one leads. Raises a Refusal if no address of the internet answers."""
-    name, port = connection.name, connection.port
-    if connection.kind == LOCALHOST:
-        try:
-            return socket.create_connection(("127.0.0.1", port), LOCAL_SECONDS)
-        except OSError as error:
-            raise Refusal(f"port {port} of this host: {error.strerror or error}", NO_ALERT) from None
-    is_name, period = connection.kind == NAME, time.monotonic() // REMEMBERED_SECONDS
+def dial(host: str, port: int, *, is_name: bool) -> socket.socket:
+    """Connect. Raises a Refusal if no address of the internet answers."""
+    period = time.monotonic() // REMEMBERED_SECONDS
     near = _near(period)
-    found = dict.fromkeys(map(_as_kernel_sees, _addresses_of(name, period) if is_name else (name,)))
+    found = dict.fromkeys(map(_as_kernel_sees, _addresses_of(host, period) if is_name else (host,)))
     judged = [(address, rejected_range(address, near)) for address in found]
     public = [address for address, rejected in judged if rejected is None]
     if not public:
-        objection = f"{name} leads to a private address" if is_name else "this is a private address"
+        objection = f"{host} leads to a private address" if is_name else "this is a private address"
         raise Refusal(f"{objection}: {next((f'{address} ({why[1]})' for address, why in judged if why), 'none')}")
-    return _connect_first(public, port)
+    try:
+        return _connect_first(public, port)
+    except OSError as error:  # no descriptor is left for it, for instance
+        raise Refusal(f"{host}: {error.strerror or error}", NO_ALERT) from None
 
 
 @lru_cache(1)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import sys
@@ -26,6 +25,7 @@ from functools import partial
 from claudebox.model import Broker
 from claudebox.process.companion import READY
 from claudebox.record import Record
+from claudebox.servers import carrier
 from claudebox.servers.broker import messages, policy
 from claudebox.servers.broker.credentials import ANSWER_SECONDS, NOT_RENEWED, Fixed, Subscription, renew
 from claudebox.servers.broker.policy import FAILED, Refusal
@@ -33,9 +33,8 @@ from claudebox.servers.broker.upstream import CLOSING, Gone, Upstream, trust
 from claudebox.servers.broker.usage import Allowance, Meter, Usage
 
 LONGEST_WORD = 16  # that comes with the listener
-MOST_CONNECTIONS = 128
+MOST_CONNECTIONS = 128  # those beyond wait in the kernel
 STACK_BYTES = 4 << 20  # for each thread: the parser that reads deep answers recurses
-PAUSE_SECONDS = 0.05  # after a connection that could not be accepted
 IDLE_SECONDS = 600.0  # for which a connection of the box may be silent
 LINGER_SECONDS = 2.0
 LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
@@ -108,41 +107,14 @@ def _warm(session: Session) -> None:
         session.upstream.keep(session.upstream.connect())
 
 
-def serve(listener: socket.socket, session: Session, end: int, signals: int) -> None:
-    """Accept connections until `end` becomes readable, because the box has ended. `signals` interrupts the wait."""
-    threading.stack_size(STACK_BYTES)
-    places = threading.BoundedSemaphore(MOST_CONNECTIONS)
-    poll = select.poll()
-    for descriptor in (listener.fileno(), end, signals):
-        poll.register(descriptor, select.POLLIN)
-    listener.setblocking(False)
-    while end not in (ready := dict(poll.poll())):
-        if listener.fileno() in ready:
-            _accept(listener, session, places)
+def serve(listener: socket.socket, session: Session, *ends: int) -> None:
+    """Serve the box until one of these can be read."""
+    work = partial(_serve_one, session)
+    carrier.serve([(listener, work)], ends, MOST_CONNECTIONS, STACK_BYTES)
 
 
-def _accept(listener: socket.socket, session: Session, places: threading.BoundedSemaphore) -> None:
-    try:
-        client, _ = listener.accept()
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    except OSError:
-        time.sleep(PAUSE_SECONDS)  # the client went away again, or there are no descriptors left
-        return
-    if not places.acquire(blocking=False):
-        client.close()
-        return
-    try:
-        threading.Thread(target=_serve_one, args=(session, client, places), daemon=True).start()
-    except RuntimeError:
-        client.close()
-        places.release()
-
-
-def _serve_one(session: Session, client: socket.socket, places: threading.BoundedSemaphore) -> None:
-    try:
-        Exchange(session, client).run()
-    finally:
-        places.release()
+def _serve_one(session: Session, client: socket.socket) -> None:
+    Exchange(session, client).run()
 
 
 class Exchange:
@@ -157,7 +129,7 @@ class Exchange:
 
     def run(self) -> None:
         # After one of these nothing can or may be said any more.
-        with self.client, suppress(messages.Truncated, Gone, policy.Leak, OSError):
+        with suppress(messages.Truncated, Gone, policy.Leak, OSError):
             while self.stays_open:
                 with ExitStack() as large:
                     self._answer_one(large)
@@ -276,21 +248,15 @@ class Exchange:
             ("content-length", str(len(body))),
             ("x-should-retry", "true" if refusal.may_retry else "false"),
         )
-        self.client.sendall(self._head(f"{refusal.status} Refused", headers) + body)
-        if not self.stays_open:
-            self._linger()
+        said = self._head(f"{refusal.status} Refused", headers) + body
+        if self.stays_open:
+            self.client.sendall(said)
+        else:
+            carrier.say_last(self.client, said, LINGER_SECONDS)
 
     def _head(self, status: str, headers: messages.Headers) -> bytes:
         closing = () if self.stays_open else (CLOSING,)
         return messages.head_bytes(f"HTTP/1.1 {status}", (*headers, *closing))
-
-    def _linger(self) -> None:
-        """Read for a moment longer: closing with unread data resets the connection, and the answer is lost."""
-        self.client.shutdown(socket.SHUT_WR)
-        self.client.settimeout(LINGER_SECONDS)
-        deadline = time.monotonic() + LINGER_SECONDS
-        while time.monotonic() < deadline and self.client.recv(1 << 16):
-            pass
 
 
 def _kind(answer: messages.AnswerHead) -> str:

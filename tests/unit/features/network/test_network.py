@@ -45,7 +45,7 @@ def numbers(*words: str) -> list[tuple[int, int]]:
 
 
 def uplink(*words: str, near: Neighbourhood = HOME_NETWORK, tree: Tree | None = None) -> Uplink:
-    return plan_uplink(said(*words), near, tree or Tree("/nonexistent"), 1000, "/usr/bin/pasta", "/usr/sbin/nft")
+    return plan_uplink(said(*words), near, tree or Tree("/nonexistent"), "/usr/bin/pasta", "/usr/sbin/nft")
 
 
 # The tier

@@ -23,7 +23,6 @@ from claudebox.features.nix.packages import (
     plan_packages,
     read_record,
     read_reference,
-    record_lines,
     short_name,
     store_name,
     to_resolve,
@@ -64,8 +63,7 @@ def keep(machine: Machine, reference: str = "nixpkgs#hello", *, meaning: str = "
     host = machine.plant(f"{HELLO}/bin/hello*").host()
     file = machine.root / State(host.person.home).package(reference).lstrip("/")
     file.parent.mkdir(parents=True, exist_ok=True)
-    lines = record_lines(reference, meaning or find_meaning(host), [HELLO], [GLIBC, HELLO])
-    file.write_bytes(memory.write(PACKAGE, lines))
+    file.write_bytes(memory.write(PACKAGE, (meaning or find_meaning(host), reference, HELLO)))
     return file
 
 
@@ -77,19 +75,19 @@ def resolved(machine: Machine, *names: str) -> tuple[Package, ...]:
 def test_answer_is_recalled(machine: Machine) -> None:
     keep(machine)
     packages = resolved(machine, "hello", "nixpkgs#hello")
-    assert packages == (Package("nixpkgs#hello", (HELLO,), (GLIBC, HELLO), SAID),)
+    assert packages == (Package("nixpkgs#hello", (HELLO,), SAID),)
     assert to_resolve(packages) == ()
 
 
 @given(st.data())
 def test_damaged_answer_is_none(data: st.DataObject) -> None:
-    whole = memory.write(PACKAGE, record_lines("nixpkgs#hello", "meaning", [HELLO], [GLIBC, HELLO]))
+    whole = memory.write(PACKAGE, ("meaning", "nixpkgs#hello", HELLO, GLIBC))
     assert read_record(memory.read(whole, PACKAGE), "nixpkgs#hello", "meaning", SAID) is not None
     start = data.draw(st.integers(0, len(whole) - 1))
     cut = data.draw(st.integers(1, len(whole) - start))
     damaged = whole[:start] + data.draw(st.binary(max_size=3)) + whole[start + cut :]
     found = read_record(memory.read(damaged, PACKAGE), "nixpkgs#hello", "meaning", SAID)
-    assert found is None or all(map(is_store_path, (*found.paths, *found.closure)))
+    assert found is None or all(map(is_store_path, found.paths))
     assert read_record(memory.read(whole[:-cut], PACKAGE), "nixpkgs#hello", "meaning", SAID) is None
 
 
