@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 
-from claudebox.errors import Problem, quote
+from claudebox.errors import Problem, quote, suppress
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host import Host
@@ -155,9 +156,24 @@ class Claude(Feature):
         return (Section(adds=tuple((row, words) for kind, row, words in adds if kind in kinds)),)
 
     def after(self, launch: Launch) -> Deed:
-        from claudebox.features.claude import conversations
+        """Say how to go on with the conversation: Claude's own hint is for a host without claudebox."""
+        from claudebox.output.terminal import say
 
-        return conversations.after(launch)
+        assert launch.plan.state is not None
+        prompts = f"{launch.plan.state.claude}/history.jsonl"  # Claude adds a line for each
+        before, is_shown = _time_of(prompts), os.isatty(0) and os.isatty(1)
+
+        def tell(_: bool) -> None:
+            if is_shown and _time_of(prompts) != before:
+                with suppress(OSError):  # the terminal is gone
+                    say("\nResume it in a box with:\nclaudebox --continue\n")
+
+        return tell
+
+
+def _time_of(path: str) -> int:
+    status = Tree().lstat(path)
+    return status.st_mtime_ns if status is not None else 0
 
 
 class ProjectSettings(Feature):
