@@ -86,9 +86,7 @@ def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], pla
         raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
     refuse = refuse_writable if wish.access == RW else refuse_readable
     if refusal := refuse(real, homes, places):
-        raise Problem(
-            f"{option} {wish.source}: {refusal}", "name the directory in it that the agent needs, if it has one"
-        )
+        raise Problem(f"{option} {wish.source}: {refusal}", ONLY_WHAT_IS_NEEDED)
     path = normalize(expand_home(wish.destination, home)) if wish.destination else named
     if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
         raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
