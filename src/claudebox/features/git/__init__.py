@@ -394,26 +394,21 @@ def find_ignore_list(facts: Facts, users: dict[str, str]) -> IgnoreList:
     home, environ = facts.host.person.home, facts.host.environ
     configuration = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     path = normalize(expand_home(users[IGNORE_LIST], home) if users.get(IGNORE_LIST) else f"{configuration}/git/ignore")
-    if not path.startswith("/") or facts.tree.lstat(path) is None:
-        return IgnoreList()
-    real = facts.tree.resolve(path)
+    real = facts.tree.resolve(path) if path.startswith("/") else None
     if real is None or not facts.tree.is_file(real):
         return IgnoreList()
     own = (home, configuration, f"{configuration}/git")
-    if facts.reach.leads_through(path) or not all(_is_the_users(link, own) for link, _ in facts.tree.links(path)):
-        return _left_out(path, "leads through where agents may have written")
-    if refuse_readable(real, facts.person.homes, facts.places):
-        return _left_out(path, "leads to a place that stays outside")
-    content = facts.tree.read_plain(real, LARGEST_LIST + 1) or b""
+    is_chosen = facts.reach.leads_through(path) or not all(
+        _is_the_users(link, own) for link, _ in facts.tree.links(path)
+    )
+    is_secret = bool(refuse_readable(real, facts.person.homes, facts.places))
+    content = b"\0" if is_chosen or is_secret else facts.tree.read_plain(real, LARGEST_LIST + 1) or b""
     if len(content) > LARGEST_LIST or b"\0" in content or secret_value(content.decode(errors="replace")):
-        return _left_out(path, "does not look like one")
+        why = f"your ignore list stays outside: {path} does not look like one, or leads where agents or secrets are"
+        return IgnoreList(findings=(Finding(Finding.NOTE, "git", why),))
     return IgnoreList(content if content.endswith(b"\n") or not content else content + b"\n")
 
 
 def _is_the_users(link: str, own: tuple[str, ...]) -> bool:
     """Whether a symlink is where people keep those to their dotfiles, or above the home, or the system's."""
     return posixpath.dirname(link) in own or is_inside(own[0], link) or is_systems(link)
-
-
-def _left_out(path: str, why: str) -> IgnoreList:
-    return IgnoreList(findings=(Finding(Finding.NOTE, "git", f"your ignore list stays outside: {path} {why}"),))
