@@ -389,13 +389,6 @@ def test_bundle_that_an_agent_can_write_is_not_believed(desk: Desk) -> None:
     assert about(plan, "SSL_CERT_FILE") == ["note: is not followed: an agent can have written that file"]
 
 
-def test_proxy_and_certificates_together_are_flagged(desk: Desk) -> None:
-    plan = desk.plan(plant=OWN_BUNDLE, HTTPS_PROXY=PROXY, NODE_EXTRA_CA_CERTS="/home/alice/certs/company.pem")
-    assert about(plan, "proxy") == [
-        "risk: requests go through proxy.example, which can read them if /home/alice/certs/company.pem names it"
-    ]
-
-
 # A variable may come from the project: direnv runs its .envrc.
 
 CHANGES = {
