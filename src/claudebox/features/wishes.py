@@ -62,35 +62,31 @@ class Hides(Feature):
 def wished_mounts(
     reach: Reach, wishes: tuple[MountWish, ...], cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]
 ) -> list[Mount]:
-    tree = reach.tree
-    return [
-        _wished(reach, wish, cwd, homes, places)
-        for wish in wishes
-        if not wish.is_optional or tree.exists(absolute(wish.source, cwd, homes[0]))
-    ]
-
-
-def _wished(reach: Reach, wish: MountWish, cwd: str, homes: tuple[str, ...], places: tuple[SecretPlace, ...]) -> Mount:
-    tree, home = reach.tree, homes[0]
-    option, is_typed = wish.origin.shown, wish.origin.is_typed
-    named = absolute(wish.source, cwd, home)
-    real = tree.resolve(named)
-    # A file says the same at every start, so an agent that turns the symlink would choose what it means.
-    if not is_typed and reach.can_turn(named):
-        what = f"{option}: a symlink that an agent can change leads from {named} to {real or named}"
-        raise Problem(what, "write where it is, without the symlink")
-    if wish.is_new and (above := tree.resolve(posixpath.dirname(named))) is not None:
-        real = f"{above}/{posixpath.basename(named)}"
-    if real is None:
-        or_else = "" if is_typed else "\n      if it may be missing: optional = true"
-        raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
-    refuse = refuse_writable if wish.access == RW else refuse_readable
-    if refusal := refuse(real, homes, places):
-        raise Problem(f"{option} {wish.source}: {refusal}", ONLY_WHAT_IS_NEEDED)
-    path = normalize(expand_home(wish.destination, home)) if wish.destination else named
-    if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
-        raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
-    return Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real))
+    """Judge what somebody asked for."""
+    tree, home, found = reach.tree, homes[0], []
+    for wish in wishes:
+        option, is_typed = wish.origin.shown, wish.origin.is_typed
+        named = absolute(wish.source, cwd, home)
+        if wish.is_optional and not tree.exists(named):
+            continue
+        real = tree.resolve(named)
+        # A file says the same at every start, so an agent that turns the symlink would choose what it means.
+        if not is_typed and reach.can_turn(named):
+            what = f"{option}: a symlink that an agent can change leads from {named} to {real or named}"
+            raise Problem(what, "write where it is, without the symlink")
+        if wish.is_new and (above := tree.resolve(posixpath.dirname(named))) is not None:
+            real = f"{above}/{posixpath.basename(named)}"
+        if real is None:
+            or_else = "" if is_typed else "\n      if it may be missing: optional = true"
+            raise Problem(f"{option}: {named} does not exist", f"check the spelling, or create it first{or_else}")
+        refuse = refuse_writable if wish.access == RW else refuse_readable
+        if refusal := refuse(real, homes, places):
+            raise Problem(f"{option} {wish.source}: {refusal}", ONLY_WHAT_IS_NEEDED)
+        path = normalize(expand_home(wish.destination, home)) if wish.destination else named
+        if not path.startswith("/") or path in RESERVED or path.startswith(("/proc/", "/dev/")):
+            raise Problem(f"{option}: {path} cannot be a place in the box", "choose another one: PATH:DEST")
+        found.append(Mount(wish.access, path, wish.origin, source=real, is_dir=tree.is_dir(real)))
+    return found
 
 
 def settle(tree: Tree, wishes: list[Mount], others: tuple[Mount, ...]) -> list[Mount]:

@@ -401,7 +401,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
         try:
             merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         except Problem as problem:
-            raise Problem(problem.message, _put_aside(tree, home)) from None
+            raise Problem(problem.message, _put_aside(home)) from None
         preparations += [
             _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
@@ -447,21 +447,18 @@ def current_state(tree: Tree, home: ClaudeHome) -> bytes:
         return b""
     content = tree.read_plain(path, limit=LARGEST_FILE)
     if content is None:
-        raise Problem(f"{path} cannot be read", _put_aside(tree, home))
+        raise Problem(f"{path} cannot be read", _put_aside(home))
     text = content.strip()
     if not (text.startswith(b"{") and text.endswith(b"}")):
         what = f"{path} is damaged: it is not a whole JSON object"
-        raise Problem(what, f"look for an older one in its backups/, or start afresh:\n      {_put_aside(tree, home)}")
+        raise Problem(what, f"look for an older one in its backups/, or start afresh:\n      {_put_aside(home)}")
     return content
 
 
-def _put_aside(tree: Tree, home: ClaudeHome) -> str:
-    """A command that mends it, whatever else the agent has put there: nothing is, and nothing will be, in its way."""
-    name = "broken.json"
-    while tree.lstat(f"{home.state}/{name}") is not None:
-        name = f"more-{name}"
-    # With -T: if the agent has made broken.json a symlink to the user's home, `mv` would replace the user's own state.
-    return f"cd {quote(home.state)}\n      mv -T .claude.json {name}"
+def _put_aside(home: ClaudeHome) -> str:
+    """A command that mends it. With -T: if the agent has made a symlink of that name, it does not lead to the user's
+    own state."""
+    return f"cd {quote(home.state)}\n      mv -T .claude.json broken-$(date +%s).json"
 
 
 def merge_state(current: bytes, path: str, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:

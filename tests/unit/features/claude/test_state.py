@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,8 @@ def test_what_puts_a_damaged_state_aside_follows_no_symlink_of_the_agents(tmp_pa
     users.mkdir()
     (users / ".claude.json").write_bytes(STATE)
     (claude / ".claude.json").write_text("{" + " " * LARGEST_FILE + "}")
-    (claude / "broken.json").symlink_to(users)
+    for second in range(int(time.time()), int(time.time()) + 100):
+        (claude / f"broken-{second}.json").symlink_to(users)
     with pytest.raises(Problem) as raised:
         current_state(Tree(), home(str(tmp_path / "state")))
     _, _, commands = raised.value.hint.partition("start afresh:\n")
