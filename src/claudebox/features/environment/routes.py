@@ -47,7 +47,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         variables=(*route, *proxies, *bundles),
         mounts=tuple(_mounts(bundles, draft.mounts)),
         kept_out=tuple(judged.strays().items()),
-        findings=(*judged.findings(), *_risks(judged, bundles), *_wished_bundles(judged)),
+        findings=(*judged.findings(), *_risks(judged, bundles)),
     )
 
 
@@ -259,29 +259,22 @@ def _mounts(bundles: list[EnvVar], mounts: tuple[Mount, ...]) -> list[Mount]:
     ]
 
 
-def _wished_bundles(judged: RouteVariables) -> list[Finding]:
-    """Certificates that a file or the environment chose, although they would not enter by themselves."""
-    wishes = [
-        wish for wish in judged.wishes.values() if KINDS.get(wish.name) == BUNDLE and wish.name not in judged.dropped
-    ]
-    chosen = [wish for wish in wishes if wish.value is None or not wish.origin.is_typed]
-    objections = [(wish, judged.objection_to_bundle(wish.value or judged.hosts.get(wish.name, ""))) for wish in chosen]
-    return [
-        Finding(Finding.RISK, wish.name, f"asked for by {wish.origin.shown}, although {objection}")
-        for wish, objection in objections
-        if objection
-    ]
-
-
 def _risks(judged: RouteVariables, bundles: list[EnvVar]) -> list[Finding]:
     """What the user should see, because a project may have set such a variable: direnv runs its .envrc."""
     findings = []
-    named = EnvVar(CERTIFICATE_VARIABLES[0], judged.facts.certificates, CERTIFICATES)
-    foreign = [one for one in (*bundles, named) if one.value and not is_systems(one.value)]
-    foreign = [one for one in foreign if not is_inside(one.value, NIX_STORE)]
-    for bundle in foreign:
-        text = f"programs in the box believe whoever {bundle.value} names, also in the place of the API"
-        findings.append(Finding(Finding.RISK, bundle.name, text))
+    wishes = [wish for name, wish in judged.wishes.items() if KINDS.get(name) == BUNDLE and name not in judged.dropped]
+    chosen = {
+        wish.name: wish.value or judged.hosts.get(wish.name, "")
+        for wish in wishes
+        if wish.value is None or not wish.origin.is_typed
+    }
+    named = {CERTIFICATE_VARIABLES[0]: judged.facts.certificates, **{one.name: one.value for one in bundles}, **chosen}
+    for name, path in named.items():
+        objection = judged.objection_to_bundle(path) if name in chosen else ""
+        is_foreign = bool(path) and not is_systems(path) and not is_inside(path, NIX_STORE)
+        if objection or (is_foreign and name not in chosen):
+            text = f"programs in the box believe whoever {path} names, also in the place of the API"
+            findings.append(Finding(Finding.RISK, name, f"{text}; {objection}" if objection else text))
     wish, url = judged.wishes.get(BASE_URL), judged.route_in_box(BASE_URL)
     is_typed = wish is not None and wish.value is not None and wish.origin.is_typed
     if url and BASE_URL not in judged.kept_out and not is_typed:

@@ -256,7 +256,6 @@ CAN = "\x18"
 # 0x80 to 0x9f: in UTF-8, and as bytes that are not part of any UTF-8, which Python decodes to the second range.
 C1 = r"\x80-\x9f\udc80-\udc9f"
 UNWANTED = re.compile(rf"[{''.join(CONTROLS)}{C1}]")
-C1_IN_UTF8 = re.compile(rb"\xc2[\x80-\x9f]")
 # Control sequences of numbers only that no row refuses, and that leave nothing switched on. Most are of this kind.
 HARMLESS = rf"\[[0-9;:]{{0,{LONGEST_NUMBERS}}}+[@A-HJ-MPSTXZ`a-gm]"
 # The first of them is what ordinary output costs: a search for one character is fast, one for two is not.
@@ -285,18 +284,6 @@ KNOWN_ESCAPES = _any_of(ESCAPES)
 REFUSED = {ending: re.compile(row.unless or NOTHING, re.ASCII) for row in CONTROL_SEQUENCES for ending in row.endings}
 
 
-def _has_unwanted(text: str) -> bool:
-    """Whether there is something to replace. Two searches in what it encodes to are faster than one in the text."""
-    if any(control in text for control in CONTROLS):
-        return True
-    if text.isascii():
-        return False
-    try:
-        return C1_IN_UTF8.search(text.encode()) is not None
-    except UnicodeEncodeError:  # some bytes are no UTF-8
-        return True
-
-
 class OutputFilter:
     """Give it what the program writes, in pieces of any size, and write what it returns."""
 
@@ -311,7 +298,7 @@ class OutputFilter:
     def feed(self, data: bytes) -> bytes:
         """What of it may be written to the terminal, and of what was held before."""
         text = self._decoder.decode(data)
-        if _has_unwanted(text):
+        if not text.isascii() or any(control in text for control in CONTROLS):
             text = UNWANTED.sub(CAN, text)
         text, self._held = self._held + text, ""
         position = self._drop_string(text, 0) if self._is_dropping else 0

@@ -375,9 +375,9 @@ def test_certificates_that_a_variable_chose_are_flagged_although_asked_for(desk:
     path = "/home/alice/shop/ca.pem"
     plan = desk.plan("--env", "NODE_EXTRA_CA_CERTS", plant=f"~/shop/ca.pem: {CERTIFICATE}", NODE_EXTRA_CA_CERTS=path)
     assert entering(plan, "NODE_EXTRA_CA_CERTS") == {"NODE_EXTRA_CA_CERTS": path}
-    assert about(plan, "NODE_EXTRA_CA_CERTS") == [
-        "risk: asked for by --env, although an agent can have written that file, and could trust anybody"
-    ]
+    (risk,) = about(plan, "NODE_EXTRA_CA_CERTS")
+    assert risk.startswith(f"risk: programs in the box believe whoever {path} names")
+    assert risk.endswith("an agent can have written that file, and could trust anybody")
     typed = desk.plan("--env", f"NODE_EXTRA_CA_CERTS={path}")
     assert about(typed, "NODE_EXTRA_CA_CERTS") == []
 
