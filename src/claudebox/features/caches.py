@@ -13,7 +13,6 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
-from claudebox.record import Record
 from claudebox.settings.table import MOUNTS, NONE, SHOWN, Setting
 from claudebox.settings.types import Choice
 
@@ -27,12 +26,6 @@ CACHE = Setting(
     Choice(PROJECT, NONE, default=PROJECT),
     usage="WHERE",
 )
-
-
-class Cache(Record):
-    """What package managers download, kept for the project."""
-
-    directory: str  # the box has it writable
 
 
 RULE = "cache"
@@ -96,16 +89,15 @@ class Caches(Feature):
             preparations=tuple(
                 Preparation(Preparation.DIRECTORY, path) for path in (*([] if known else [state.cache]), *missing)
             ),
-            records=(Cache(state.cache),),
         )
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import WRITABLE, Section
 
-        cache = plan.get(Cache)
+        cache = next((mount for mount in plan.mounts if mount.path == PLACE), None)
         if cache is None:
             return (Section(key="cache"),)
-        return (Section(adds=((WRITABLE, "the cache"),), key="cache", value={"directory": cache.directory}),)
+        return (Section(adds=((WRITABLE, "the cache"),), key="cache", value={"directory": cache.source}),)
 
 
 class Warnings(Feature):

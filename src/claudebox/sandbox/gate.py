@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Review
 from claudebox.paths import is_below
 from claudebox.process.isolation import layer_label
@@ -140,11 +140,9 @@ class Gate:
 
     def fill(self) -> None:
         """Fill the pipe, so that nothing more can be written before bwrap reads."""
-        try:
+        with suppress(BrokenPipeError):  # it has ended already
             for number in range(SLOTS):
                 os.write(self.ours, self.content[number : number + 1])
-        except BrokenPipeError:
-            pass  # it has ended already
 
     def open(self, builder: int, look: Callable[[str], None]) -> None:
         """Wait until bwrap has made the mounts, check them, have features `look` at the root, and let bwrap go on."""

@@ -221,10 +221,8 @@ class Attendant:
     def _end_box(self, number: int) -> None:
         """End the box because of this signal."""
         self.ended_by = self.ended_by or number
-        try:
+        with suppress(ProcessLookupError):  # it has just ended by itself
             os.kill(self.child, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it has just ended by itself
 
     # Afterwards.
 
@@ -233,10 +231,8 @@ class Attendant:
         if self.relay is not None:
             self.relay.end()
         if self.terminal is not None:
-            try:
+            with suppress(OSError):  # somebody has ended the leader of the session
                 os.write(self.terminal.orders, DONE)
-            except OSError:
-                pass  # somebody has ended the leader of the session
         signal.alarm(0)  # the limit that a hang-up has set is for the program
         signal.set_wakeup_fd(-1)
         _handle(FROM_THE_TERMINAL, self._interrupt)

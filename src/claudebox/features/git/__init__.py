@@ -56,12 +56,12 @@ class Git(Feature):
         users = read_users(facts.tree, facts.host.environ, facts.host.person.home, repository.git_dir)
         own = read_own(facts.tree, repository.git_dir)
         identity = identity_in(users)
-        ignored = find_ignore_list(facts, dict(users))
+        ignored, not_ignored = find_ignore_list(facts, dict(users))
         masked = facts.secrets.ignored if facts.secrets is not None else b""
         carried = carry(users)
         lfs = lfs_filter(facts, users)
         # The names of masked files come last: whatever the user's list says, git must not add them.
-        config = config_files(facts, identity, carried, ignored.patterns + masked, bool(lfs))
+        config = config_files(facts, identity, carried, ignored + masked, bool(lfs))
         signs = signed_by(users, own)
         may_mount = (
             outside.isprintable()
@@ -73,7 +73,10 @@ class Git(Feature):
         return Contribution(
             mounts=(*shown, *config, *lfs),
             variables=tuple(unsigned_variables(own)),
-            findings=(*git_findings(repository, identity_in([*users, *own]), may_mount, signs), *ignored.findings),
+            findings=(
+                *git_findings(repository, identity_in([*users, *own]), may_mount, signs),
+                *([Finding(Finding.NOTE, "git", not_ignored)] if not_ignored else []),
+            ),
             told=(UNSIGNED_TOLD.format(key=signs[0]),) if signs else (),
             steps=(Step(Step.AFTER, self),) if signs and repository.git_dir and not facts.is_reviewed else (),
         )
@@ -382,21 +385,17 @@ def as_lines(pairs: Pairs) -> list[str]:
     return lines
 
 
-class IgnoreList(Record):
-    """Patterns as a .gitignore has them, and why they are missing, if they are."""
+def find_ignore_list(facts: Facts, users: dict[str, str]) -> tuple[bytes, str]:
+    """Patterns as a .gitignore has them, and why they are missing, if they are.
 
-    patterns: bytes = b""
-    findings: tuple[Finding, ...] = ()
-
-
-def find_ignore_list(facts: Facts, users: dict[str, str]) -> IgnoreList:
-    """Read the list if no agent can choose which file that is: one may have made it a symlink to a key."""
+    The list is read if no agent can choose which file that is: one may have made it a symlink to a key.
+    """
     home, environ = facts.host.person.home, facts.host.environ
     configuration = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     path = normalize(expand_home(users[IGNORE_LIST], home) if users.get(IGNORE_LIST) else f"{configuration}/git/ignore")
     real = facts.tree.resolve(path) if path.startswith("/") else None
     if real is None or not facts.tree.is_file(real):
-        return IgnoreList()
+        return b"", ""
     own = (home, configuration, f"{configuration}/git")
     is_chosen = facts.reach.leads_through(path) or not all(
         _is_the_users(link, own) for link, _ in facts.tree.links(path)
@@ -405,8 +404,8 @@ def find_ignore_list(facts: Facts, users: dict[str, str]) -> IgnoreList:
     content = b"\0" if is_chosen or is_secret else facts.tree.read_plain(real, LARGEST_LIST + 1) or b""
     if len(content) > LARGEST_LIST or b"\0" in content or secret_value(content.decode(errors="replace")):
         why = f"your ignore list stays outside: {path} does not look like one, or leads where agents or secrets are"
-        return IgnoreList(findings=(Finding(Finding.NOTE, "git", why),))
-    return IgnoreList(content if content.endswith(b"\n") or not content else content + b"\n")
+        return b"", why
+    return (content if content.endswith(b"\n") or not content else content + b"\n"), ""
 
 
 def _is_the_users(link: str, own: tuple[str, ...]) -> bool:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.caches import PLACE, PLACES, Cache, name_of
+from claudebox.features.caches import PLACE, PLACES, name_of
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.model import RW, SYMLINK, Finding, Plan
 from claudebox.paths import is_inside
@@ -54,13 +54,13 @@ def test_worktrees_share_the_cache_and_projects_do_not(machine: Machine) -> None
 
 def test_none_keeps_nothing(machine: Machine) -> None:
     plan = machine.plan("--cache", "none")
-    assert (links(plan), mounted(plan), plan.get(Cache)) == ({}, [], None)
+    assert (links(plan), mounted(plan)) == ({}, [])
 
 
 def test_box_without_claude_leaves_no_state_behind_unless_asked(tmp_path: Path) -> None:
     bare = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant("/usr/bin/bwrap*\n~/shop/file")
     bare.environ["PATH"] = "/usr/bin"
-    assert (bare.plan("--run", "true").get(Cache), bare.plan("--run", "true").preparations) == (None, ())
+    assert (mounted(bare.plan("--run", "true")), bare.plan("--run", "true").preparations) == ([], ())
     assert mounted(bare.plan("--cache", "project", "--run", "true")) == [(RW, PLACE, "cache")]
 
 
@@ -86,4 +86,4 @@ def test_writable_cache_of_the_host_is_flagged(machine: Machine, place: str) -> 
 
 def test_project_may_do_without_a_cache(machine: Machine) -> None:
     machine.plant('~/shop/.claudebox.toml: cache = "none"')
-    assert machine.plan().get(Cache) is None
+    assert mounted(machine.plan()) == []
