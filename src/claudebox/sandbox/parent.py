@@ -79,7 +79,7 @@ class Attendant:
                 companion.clear()
         if not self.ended_by and self.problem is None:
             # A full-screen program that is gone has told nobody why.
-            _tell(describe_end(self.status, launch.limits_memory))
+            _tell(describe_end(self.status))
         self._do_all(deeds, may_ask=launch.may_ask and not self.passed_on)
         if self.problem is not None:
             raise self.problem
@@ -331,17 +331,16 @@ def _send(number: int, program: int, builder: int) -> bool:
     return True
 
 
-def describe_end(status: int, has_memory_limit: bool) -> str:
+def describe_end(status: int) -> str:
     """What to say if a signal ended the box or the program in it; "" if none did, or if it was meant to."""
     is_box, number = status < 0, -status if status < 0 else status - BY_SIGNAL
     if number == signal.SIGINT and os.isatty(2):
         return "\n"  # the terminal shows ^C; a shell ends that line only for who dies of the signal itself
     if number not in FATAL:
         return ""
-    name, why = signal.strsignal(number), ""
-    if number == signal.SIGKILL:
-        why = ": perhaps it reached --memory" if has_memory_limit else ": perhaps memory ran out"
-    return f"claudebox: the {'box' if is_box else 'program'} was ended by signal {number} ({name}){why}\n"
+    name, who = signal.strsignal(number), "box" if is_box else "program"
+    why = ": perhaps memory ran out, or what --memory allows" if number == signal.SIGKILL else ""
+    return f"claudebox: the {who} was ended by signal {number} ({name}){why}\n"
 
 
 def end_orphans() -> None:

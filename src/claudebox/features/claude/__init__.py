@@ -377,7 +377,9 @@ KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
 def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tuple[list[Preparation], tuple[str, ...]]:
     """Copy what changed since the last launch, and answer Claude's first questions. Returns what was left out, too."""
     tree, users, home, project, uid = facts.tree, facts.users, facts.claude, facts.project, facts.host.person.uid
-    state = _Source(tree, _users_state(facts.trusted, home), home.instance.servers_note, uid)
+    beside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
+    named = beside if tree.exists(beside) else f"{home.all_projects.home}/.claude.json"
+    state = _Source(tree, facts.trusted.find(named, is_dir=False), home.instance.servers_note, uid)
     answers = (f"project {memory.escape(project)}", f"key {memory.escape(api_key[-KEY_TAIL:])}")
     are_answered = memory.recall(tree, home.instance.answered, ANSWERED, uid) == answers
     preparations: list[Preparation] = []
@@ -431,12 +433,6 @@ class _Source:
 
     def note(self) -> Preparation:
         return memory.note(self.note_path, COPIED, (self.stamp, *printable(self.left_out)), is_private=True)
-
-
-def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:
-    inside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
-    path = inside if trusted.tree.exists(inside) else f"{home.all_projects.home}/.claude.json"
-    return trusted.find(path, is_dir=False)
 
 
 def current_state(tree: Tree, home: ClaudeHome) -> bytes:

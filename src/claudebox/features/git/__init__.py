@@ -178,10 +178,10 @@ def identity_in(pairs: Pairs) -> Identity:
     return Identity(name or "claudebox", email or "claudebox@localhost", is_neutral=not (name and email))
 
 
-def config_files(facts: Facts, identity: Identity, carried: Carried, ignored: bytes, has_lfs: bool) -> list[Mount]:
+def config_files(facts: Facts, identity: Identity, carried: Pairs, ignored: bytes, has_lfs: bool) -> list[Mount]:
     """The user's configuration of git, and the list of files that git does not add."""
     trusted = [facts.project, f"{facts.project}/*", *filter(None, [facts.repository.outside])]
-    lines = as_lines([*carried.settings, *carried.aliases])
+    lines = as_lines(carried)
     lines += ["[user]", f"\tname = {quote_value(identity.name)}", f"\temail = {quote_value(identity.email)}", "[safe]"]
     lines += [f"\tdirectory = {quote_value(path)}" for path in trusted]
     # An empty value forgets every helper that was configured before.
@@ -195,8 +195,11 @@ def config_files(facts: Facts, identity: Identity, carried: Carried, ignored: by
     lines += LFS_LINES if has_lfs else []
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
     ignore = Origin.of_rule(RULE, "what git does not add: your own list, and masked files")
-    neutral, along = "neutral " if identity.is_neutral else "", f", {carried.shown}" if carried.shown else ""
-    shown = f"{neutral}identity {identity.name} <{identity.email}>{along}"
+    aliases = sum(name.startswith(ALIAS) for name, _ in carried)
+    counts = {"settings": len(carried) - aliases, "aliases": aliases}
+    along = " and ".join(f"{count} of your {what}" for what, count in counts.items() if count)
+    shown = f"{'neutral ' if identity.is_neutral else ''}identity {identity.name} <{identity.email}>"
+    shown += f", {along}" if along else ""
     return [
         Mount(FILE, f"{facts.home}/.gitconfig", Origin.of_rule(RULE, shown), content=content, mode=0o644),
         *([Mount(COVER, IGNORED, ignore, content=ignored, mode=0o444)] if ignored else []),
@@ -332,20 +335,7 @@ def is_name(value: str) -> bool:
     return 0 < len(value) <= LONGEST_NAME and PLAIN.issuperset(value)
 
 
-class Carried(Record):
-    """What comes along: each key with its value, in git's order."""
-
-    settings: Pairs
-    aliases: Pairs
-
-    @property
-    def shown(self) -> str:
-        """In a few words, for the audit."""
-        found = {"settings": self.settings, "aliases": self.aliases}
-        return " and ".join(f"{len(pairs)} of your {what}" for what, pairs in found.items() if pairs)
-
-
-def carry(pairs: Pairs) -> Carried:
+def carry(pairs: Pairs) -> Pairs:
     """Choose from the user's configuration. Of several values for a key the last one counts, as in git."""
     last = dict(pairs).items()
     settings = [
@@ -354,7 +344,7 @@ def carry(pairs: Pairs) -> Carried:
         if (name in KEYS and is_gits_own(value)) or (name in NAMED and is_name(value))
     ]
     aliases = [(name, value) for name, value in last if name.startswith(ALIAS) and is_plain_alias(name, value)]
-    return Carried(settings, aliases[:MOST_ALIASES])
+    return [*settings, *aliases[:MOST_ALIASES]]
 
 
 def is_plain_alias(name: str, value: str) -> bool:
