@@ -260,16 +260,14 @@ def morning(day: Day) -> None:
         "clean",
     )
     day.say("After Ctrl-C twice:")
-    ended = day.show(day.leave_claude(desk), "claudebox --resume")
+    day.show(day.leave_claude(desk), "claudebox --continue")
     day.run("git log --oneline --all", "count the first price")
-    resume = re.search(r"claudebox --resume [0-9a-f-]+", ended)
-    if resume:
-        day.say("The line at the end can be pasted:")
-        day.tell()
-        desk.start(resume[0])
-        desk.shows(CLAUDE_IS_READY)
-        day.show(desk.screen().rstrip("\n"), "Updated shop.js")
-        day.leave_claude(desk)
+    day.say("The line at the end can be pasted:")
+    day.tell()
+    desk.start("claudebox --continue")
+    desk.shows(CLAUDE_IS_READY)
+    day.show(desk.screen().rstrip("\n"), "Updated shop.js")
+    day.leave_claude(desk)
 
 
 def packages(day: Day) -> None:

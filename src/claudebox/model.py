@@ -463,7 +463,6 @@ class Launch:
         self.environment = plan.environment  # with the tokens that were
         self.may_ask = may_ask  # whether somebody can be asked when the box has ended
         self.is_quiet = is_quiet  # whether only questions and errors are wanted then
-        self.limits_memory = False  # whether the kernel ends programs of the box that use too much
         self.veil = ""  # a directory that lies between the project and its layer, and hides names of secrets
         self.made: list[object] = []
 

@@ -16,7 +16,6 @@ import pytest
 from broker.standin import Asked, Pieces, Server, reply
 from conftest import CLAUDEBOX, Box, git, make_repository
 from samples import wheel
-from terminal.pseudoterminal import terminal
 
 pytestmark = pytest.mark.req("WORK-01")
 
@@ -128,40 +127,6 @@ def test_emptied_home_leaves_the_places_usable(shop: Box) -> None:
     """Agents do that when a disk is full. A link to nowhere would make every tool fail."""
     for script in ("rm -rf ~/.cache ~/.npm/", "true"):
         assert shop.sh(f"{script}; mkdir -p ~/.cache/pip ~/.npm/_cacache && echo fine", KEEP) == "fine\n"
-
-
-def test_host_cache_lies_underneath_and_stays_as_it_is(shop: Box) -> None:
-    home, host = shop.account.home, ("--cache", "host")
-    shop.account.write(home / ".cache" / "pip" / "wheel", "of the host")
-    shop.account.write(home / ".cache" / "browser" / "cookies", "canary-90aa")
-    assert (
-        shop.sh("cat ~/.cache/pip/wheel; echo of the box >~/.cache/pip/wheel; ls ~/.cache", host) == "of the hostpip\n"
-    )
-    assert (home / ".cache" / "pip" / "wheel").read_text() == "of the host"
-    assert shop.sh("cat ~/.cache/pip/wheel", host) == "of the box\n"
-    assert shop.sh("ls ~/.cache", KEEP) == ""
-
-
-def test_second_box_over_the_host_has_the_projects_own(shop: Box) -> None:
-    """The kernel leaves open what happens to changes that two mounts keep in one directory."""
-    shop.account.write(shop.account.home / ".cache" / "pip" / "wheel", "of the host")
-    with started(shop, ("--cache", "host"), "echo ready; cat; cat ~/.cache/pip/wheel") as first:
-        second = shop.inside("ls", "-A", str(shop.account.home / ".cache"), options=("--cache", "host"))
-        assert (second.returncode, second.stdout) == (0, "")
-        assert "another box of this project has this host's caches" in second.stderr
-        dropped = shop.claudebox("--instances", "drop-cache", "--yes")
-        assert "a box is running" in dropped.stderr
-        assert first.communicate("", timeout=PATIENCE)[0] == "of the host", dropped.stderr
-
-
-def test_box_at_a_terminal_has_the_hosts_cache_until_it_ends(shop: Box) -> None:
-    """The lock is watched there beside the terminal: a plain file would look as if whoever holds it had ended."""
-    shop.account.write(shop.account.home / ".cache" / "pip" / "wheel", "of the host")
-    script = "sleep 1; cat ~/.cache/pip/wheel"
-    words = (CLAUDEBOX, "--yes", "--cache", "host", "--run", "sh", "-c", script)
-    with terminal(shop.account, *words, cwd=shop.project) as opened:
-        opened.read_until("of the host")
-        assert opened.wait() == 0
 
 
 def state_of(box: Box) -> Path:

@@ -108,7 +108,7 @@ def invented(tmp_path: Path) -> Iterator[tuple[str, str]]:
     machine.plant("/proc/sys/kernel/osrelease: 5.10.0-33-amd64\n~/shop/.vscode/tasks.json")
     yield "--audit", audit_json(machine.plan("--run", "true"))
     machine = debian(tmp_path / "limits").plant(f"~/.cache/pip/x\n{SYSTEMD}")
-    yield "--audit", audit_json(machine.plan("--cache", "host", "--memory", "1G", "--pids", "50", "--cpu", "2"))
+    yield "--audit", audit_json(machine.plan("--memory", "1G", "--pids", "50", "--cpu", "2"))
 
 
 def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:

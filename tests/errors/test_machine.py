@@ -53,16 +53,6 @@ def userns_as_root(scene: Scene) -> None:
     scene.plan("--userns", "on")
 
 
-def with_systemd(scene: Scene) -> Scene:
-    return scene.planted("/usr/bin/busctl*\n/run/user/1000/bus\n/run/user/1000/systemd/private")
-
-
-def limit_not_delegated(scene: Scene) -> None:
-    scene.planted("/sys/fs/cgroup/cgroup.controllers: cpu memory pids")
-    group = "/sys/fs/cgroup/user.slice/user-1000.slice/user@1000.service"
-    with_systemd(scene).planted(f"{group}/cgroup.controllers: memory pids").plan("--memory", "4G", "--cpu", "2")
-
-
 def limit_refused(scene: Scene, busctl: str) -> None:
     scene.monkeypatch.setattr(limits, "MOVE_PATIENCE_SECONDS", 0.05)
     limits.put_into_force(Limits(busctl, 1 << 30, 0, 0))
@@ -155,8 +145,6 @@ PROBLEMS: Problems = {
     "limit-too-little": lambda scene: scene.plan("--pids", "3"),
     "limit-without-systemd": lambda scene: scene.plan("--memory", "4G"),
     "limit-without-a-bus": lambda scene: scene.planted("/usr/bin/busctl*").plan("--memory", "4G"),
-    "limit-with-old-groups": lambda scene: with_systemd(scene).plan("--cpu", "2"),
-    "limit-not-delegated": limit_not_delegated,
     "limit-refused": lambda scene: limit_refused(scene, "/bin/false"),
     "limit-without-effect": lambda scene: limit_refused(scene, "/bin/true"),
     "input-is-a-socket": socket_as_standard_input,

@@ -7,7 +7,7 @@ from claudebox.features.secrets import act, decide, finding, keeper
 from claudebox.host import walk
 from claudebox.model import RW, Launch, Mount, Origin
 from claudebox.sandbox import gate
-from errors.scene import Problems, Scene, with_file, with_project_file
+from errors.scene import Problems, Scene, with_file
 
 
 def source_replaced(scene: Scene) -> None:
@@ -146,9 +146,6 @@ PROBLEMS: Problems = {
     "guard-too-much": too_much_to_guard,
     "source-replaced": source_replaced,
     "hide-project": lambda scene: scene.plan("--hide", "."),
-    "hide-all-programs": lambda scene: scene.plan("--hide", "/usr"),
-    "hide-all-libraries": lambda scene: scene.planted("/lib64/ld-linux.so.2").plan("--hide", "/lib64"),
-    "hide-all-programs-by-the-project": lambda scene: with_project_file(scene, "hide = ['/bin']").plan(),
     "hide-above-project-by-file": lambda scene: with_file(scene, "hide = ['~']").plan(),
     "mount-missing": lambda scene: scene.plan("--mount-ro", "/srv/gone"),
     "mount-missing-by-file": lambda scene: with_file(scene, "mounts = [{ host = '~/gone' }]").plan(),

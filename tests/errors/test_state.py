@@ -5,11 +5,10 @@ import os
 from collections.abc import Callable
 
 from claudebox.commands import kept
-from claudebox.features.caches import CACHES, Cache, Over
 from claudebox.files import prepare
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
-from claudebox.model import Launch, Preparation
+from claudebox.model import Preparation
 from claudebox.state import Instance, State
 from errors.scene import STATE_OF_SHOP, Problems, Scene
 from saying import parse
@@ -61,19 +60,6 @@ def failed_to_remove(scene: Scene) -> None:
 KEPT = "/home/alice/.claudebox"
 
 
-def refused_by_apparmor(scene: Scene) -> None:
-    scene.planted("/proc/sys/kernel/apparmor_restrict_unprivileged_userns: 1").plan("--cache", "host")
-
-
-def cannot_lie_underneath(scene: Scene) -> None:
-    made = scene.machine.root / "cache"
-    made.mkdir()
-    plan = scene.machine.plan("--run", "true")
-    launch = Launch(plan.having(Cache(str(made), str(made), str(made), (("/home/alice/.npm", "npm"),))))
-    launch.keep(Over(is_ours=True))
-    CACHES.mount(launch)
-
-
 def refused_to_drop(scene: Scene) -> None:
     full = kept.Listed(Instance("/x", ""), "/home/alice/shop", 0.0, kept.Size(0), False, cache=kept.Size(1 << 30))
     scene.monkeypatch.setattr(kept, "find_instances", lambda _: [full])
@@ -121,13 +107,6 @@ def working_directory_gone(scene: Scene) -> None:
     read_host()
 
 
-def of_another_account(scene: Scene) -> None:
-    scene.machine.uid = 0
-    scene.machine.owners |= {"/home/alice": 1000, "/home/alice/shop": 1000}
-    (scene.machine.root / "home/alice").chmod(0o700)
-    scene.plan()
-
-
 def config_that_fails(number: int) -> Callable[[Scene], None]:
     """Root can read everything, so that the failure is made up."""
 
@@ -166,11 +145,9 @@ PROBLEMS: Problems = {
     "uninstall-of-a-running-box": lambda scene: uninstalled(scene, "directory", running=(1, 2)),
     "uninstall-refused": lambda scene: uninstalled(scene, "directory"),
     "json-of-what-prints-none": lambda _: parse(["--instances", "gc", "--json"]),
-    "cache-and-apparmor": refused_by_apparmor,
     "cache-without-state": lambda scene: scene.planted("~/.claudebox: a file").plan(
         "--cache", "project", "--run", "true"
     ),
-    "cache-refused-by-the-kernel": cannot_lie_underneath,
     "cache-not-dropped": refused_to_drop,
     "tmp-size-with-an-old-bwrap": old_bwrap,
     "git-config-not-readable": config_that_fails(errno.EACCES),
@@ -189,6 +166,5 @@ PROBLEMS: Problems = {
     "project-contains-secret": lambda scene: scene.in_directory("/home/alice/.config").plan(),
     "project-too-long": lambda scene: scene.in_directory("/home/alice" + "/d" * 2000).plan(),
     "project-control-characters": lambda scene: scene.in_directory("/home/alice/a\x1b[2Jb").plan(),
-    "project-of-another-account": of_another_account,
     "working-directory-gone": working_directory_gone,
 }

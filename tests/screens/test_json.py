@@ -61,7 +61,7 @@ AUDIT = {
     "broker": maybe({"credential": str, "limits": Table(int), "journal": str}),
     "login": maybe({"file": maybe(str)}),
     "limits": maybe({"memory": int, "pids": int, "cpu": int}),
-    "cache": maybe({"directory": str, "over": [str]}),
+    "cache": maybe({"directory": str}),
     "guard": {
         "read_only": [PLACE],
         "lands_later": [PLACE],

@@ -90,7 +90,7 @@ def test_who_is_killed_from_outside_says_so_and_leaves_a_sane_terminal(shop: Box
         assert terminal.echoes()
         shown = terminal.read_all()
     assert "\x1b[?1049l" in shown
-    said = f"claudebox: the {who} was ended by signal 9 (killed): perhaps memory ran out\r\n"
+    said = f"claudebox: the {who} was ended by signal 9 (Killed): perhaps memory ran out, or what --memory allows\r\n"
     assert shown.rpartition("\x1b")[2].partition("claudebox:")[1:] == ("claudebox:", said.removeprefix("claudebox:"))
 
 

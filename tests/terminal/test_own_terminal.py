@@ -44,7 +44,7 @@ os.write(1, b"ready " + os.readlink("/proc/self/ns/pid").encode() + b"\\r\\n")
 while True:
     signal.pause()
 """
-UNDONE = ("?1049l", "?25h", "?1000l", "?1006l", "?2004l", "<1u")
+UNDONE = ("?1049l", "?25h", "?1000l", "?1006l", "?2004l", "<99u")
 # A script that looks after nothing itself, unlike a shell that somebody types into.
 THEN_GOES_ON = '"$1" --yes --run python3 program\necho "status $?"\nread line\necho "read: $line"\n'
 

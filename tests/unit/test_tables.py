@@ -7,7 +7,7 @@ import pytest
 from claudebox.features.broker.credential import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment import LOADER_NAMES, LOADER_PREFIXES
-from claudebox.features.kernel import KERNEL_HIDDEN, KERNEL_READ_ONLY
+from claudebox.features.kernel import ROOT_HIDDEN, ROOT_READ_ONLY
 from claudebox.features.secrets.table import IN_GIT, IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
 from claudebox.host.secrets import (
@@ -32,7 +32,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         *(f".git/{name}" for name in IN_GIT),
         *(*IN_SKIPPED, *WORDS),
     ),
-    "parts of /proc that root does not have": (*KERNEL_READ_ONLY, *KERNEL_HIDDEN),
+    "parts of /proc that root does not have": (*ROOT_READ_ONLY, *ROOT_HIDDEN),
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
     "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS),
     "beginnings of tokens": TOKEN_PREFIXES,

@@ -8,51 +8,24 @@ Whatever is in there was written by an agent. Nothing on the host reads it, and 
 
 from __future__ import annotations
 
-import os
-
-from claudebox import files
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
-from claudebox.files import c_call
-from claudebox.host.secrets import contained_secret
-from claudebox.host.system import keeps_namespaces_from_us
-from claudebox.model import RW, SYMLINK, Finding, Launch, Mount, Origin, Plan, Preparation, Step
-from claudebox.paths import is_inside, parents
-from claudebox.record import Record
+from claudebox.model import RW, SYMLINK, Finding, Mount, Origin, Plan, Preparation
+from claudebox.paths import is_inside
 from claudebox.settings.table import MOUNTS, NONE, SHOWN, Setting
 from claudebox.settings.types import Choice
-from claudebox.state import CACHE_LOCK, Instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from claudebox.features import Section
 
-    from claudebox.features import Companion, Section
-
-HOST, PROJECT = "host", "project"
+PROJECT = "project"
 CACHE = Setting(
-    *("cache", SHOWN),
-    "what package managers download: kept for the project (default), over the host's, or none",
-    Choice(HOST, PROJECT, NONE, default=PROJECT),
+    *("cache", SHOWN, "what package managers download: kept for the project (default), or none"),
+    Choice(PROJECT, NONE, default=PROJECT),
     usage="WHERE",
-    help_in_files="where what package managers download is kept: host means over this host's own, read-only",
 )
-
-
-class Cache(Record):
-    """What package managers download, kept for the project."""
-
-    directory: str  # the box has it writable
-    over_host: str = ""  # the same, if the host's own caches lie underneath
-    layers: str = ""  # where the kernel keeps what the box changes in them
-    lower: tuple[tuple[str, str], ...] = ()  # each cache of the host, and where it appears below `over_host`
-
-
-class Over(Record):
-    """Whether this box has the host's caches."""
-
-    is_ours: bool
 
 
 RULE = "cache"
@@ -86,18 +59,7 @@ PLACES = (
     ("~/.opam/download-cache", "opam"),
 )
 
-# With `--cache host`, these of the host's lie underneath, if they exist: what package managers downloaded, and not the
-# rest of ~/.cache, where browsers, desktops and tools with logins keep theirs.
-HOSTS = (
-    *("~/.cache/pip", "~/.cache/uv", "~/.cache/pypoetry/cache", "~/.cache/pypoetry/artifacts", "~/.cache/yarn"),
-    *("~/.cache/go-build", "~/.cache/composer/files", "~/.cache/deno", "~/.cache/coursier", "~/.cache/ccache"),
-    *("~/.npm/_cacache", "~/.local/share/pnpm/store", "~/.yarn/berry/cache", "~/.bun/install/cache"),
-    *("~/.cargo/registry", "~/.cargo/git", "~/go/pkg/mod", "~/.m2/repository", "~/.gradle/caches"),
-    *("~/.gradle/wrapper/dists", "~/.ivy2/cache", "~/.sbt/boot", "~/.nuget/packages", "~/.bundle/cache"),
-    *("~/.hex/packages", "~/.cabal/packages", "~/.stack/pantry", "~/.pub-cache/hosted", "~/.opam/download-cache"),
-)
 RUN_LATER = "is a cache of this host and writable: what the box leaves there, programs of this host run later"
-PRIVATE_TOO = "the box reads what this host has downloaded, private packages too"
 
 
 class Caches(Feature):
@@ -119,59 +81,23 @@ class Caches(Feature):
             return Contribution()
         places = {path: name_of(path, facts.home) for path in free_places(facts.home, draft)}
         links = [Mount(SYMLINK, path, BOXES_OWN, source=f"{PLACE}/{name}") for path, name in places.items()]
-        names = list(places.values())
-        contribution = Contribution(
+        # An agent can remove a directory, or put something else in its place, which harms only its own boxes.
+        known = facts.tree.entries(state.cache)
+        missing = [f"{state.cache}/{name}" for name in places.values() if name not in known]
+        return Contribution(
             mounts=(Mount(RW, PLACE, BOXES_OWN, source=state.cache), *links),
-            preparations=tuple(directories(facts, state.cache, names)),
-            records=(Cache(state.cache),),
+            preparations=tuple(
+                Preparation(Preparation.DIRECTORY, path) for path in (*([] if known else [state.cache]), *missing)
+            ),
         )
-        return contribution if said.text != HOST else over_host(facts, state, contribution, names)
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import WRITABLE, Section
 
-        cache = plan.get(Cache)
+        cache = next((mount for mount in plan.mounts if mount.path == PLACE), None)
         if cache is None:
             return (Section(key="cache"),)
-        value = {"directory": cache.over_host or cache.directory, "over": [path for path, _ in cache.lower]}
-        return (Section(adds=((WRITABLE, "the cache"),), key="cache", value=value),)
-
-    def beside(self, launch: Launch) -> Companion:
-        """Hold the place for changes while the box lives. If another box has it, this one does without the host's."""
-        from claudebox.output.terminal import say
-        from claudebox.process.companion import Companion
-
-        cache = launch.get(Cache)
-        held = files.open_lock(f"{cache.layers}/{CACHE_LOCK}")
-        over = Over(files.take_lock(held))
-        if not over.is_ours:
-            say("claudebox: another box of this project has this host's caches: this one has the project's own alone\n")
-            launch.mounts = tuple(
-                mount.replace(source=cache.directory) if mount.path == PLACE else mount for mount in launch.mounts
-            )
-        launch.keep(over)
-        return Companion(held)
-
-    def mount(self, launch: Launch) -> None:
-        cache = launch.get(Cache)
-        if not launch.get(Over).is_ours:
-            return
-        above, layers = os.open(cache.over_host, files.DIRECTORY), os.open(cache.layers, files.DIRECTORY)
-        for lower, inner in cache.lower:
-            name = inner.replace("/", "+")
-            try:
-                target = files.open_below(above, inner)
-                sides = [files.open_below(layers, f"{name}.{side}", makes=True) for side in ("upper", "work")]
-                _lay(os.open(lower, files.DIRECTORY), target, *sides)
-            except OSError as error:
-                raise Problem(
-                    f"{lower} cannot lie under the project's cache: {error.strerror}",
-                    "it needs Linux 5.11, and the project's cache on ext4, btrfs, xfs or tmpfs\n"
-                    "      without this host's caches: --cache project",
-                ) from None
-
-
-CACHES = Caches()
+        return (Section(adds=((WRITABLE, "the cache"),), key="cache", value={"directory": cache.source}),)
 
 
 class Warnings(Feature):
@@ -200,67 +126,3 @@ def free_places(home: str, draft: Draft) -> list[str]:
     others = [mount.path for mount in draft.mounts if is_inside(mount.path, home) and mount.path != home]
     paths = [home + written[1:] for written, _ in PLACES]
     return [path for path in paths if not any(is_inside(one, path) or is_inside(path, one) for one in others)]
-
-
-def directories(facts: Facts, cache: str, names: Iterable[str]) -> list[Preparation]:
-    """Make what the links lead to. An agent can remove it, or put something else there, which harms only its boxes."""
-    known = facts.tree.entries(cache)
-    missing = [f"{cache}/{name}" for name in names if name not in known]
-    return [Preparation(Preparation.DIRECTORY, path) for path in (*([] if known else [cache]), *missing)]
-
-
-def over_host(facts: Facts, state: Instance, contribution: Contribution, names: list[str]) -> Contribution:
-    """The host's caches underneath, read-only, and what the box adds to them in a place of its own."""
-    said = facts.settings[CACHE]
-    if keeps_namespaces_from_us(facts.tree, facts.host.person.uid):
-        raise Problem(
-            f"{said.origin.shown} {said.text}: needs a namespace that claudebox makes, and AppArmor forbids it here",
-            "to allow it: sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0\n"
-            "      or without the host's: --cache project",
-        )
-    home, link, *links = facts.home, *contribution.mounts
-    found = [
-        (real, inner) for path in HOSTS if (real := usable(facts, home + path[1:])) for inner in inside(path, names)
-    ]
-    parts = [part for _, inner in found for part in (*reversed(parents(f"/{inner}")), f"/{inner}") if part != "/"]
-    return contribution.replace(
-        mounts=(link.replace(source=state.cache_over_host), *links),
-        preparations=(
-            *contribution.preparations,
-            *directories(facts, state.cache_over_host, names),
-            *(Preparation(Preparation.DIRECTORY, state.cache_over_host + part) for part in dict.fromkeys(parts)),
-            Preparation(Preparation.DIRECTORY, state.cache_layers),
-        ),
-        findings=(Finding(Finding.RISK, f"{said.origin.shown} {said.text}", PRIVATE_TOO),),
-        steps=(Step(Step.BESIDE, CACHES), Step(Step.MOUNT, CACHES)),
-        records=(Cache(state.cache, state.cache_over_host, state.cache_layers, tuple(found)),),
-    )
-
-
-def inside(written: str, names: list[str]) -> list[str]:
-    """The path below the mounted directory at which a cache of the host appears; none if its place is not linked."""
-    for place, _ in PLACES:
-        if is_inside(written, place) and (name := name_of(place[2:], "")) in names:
-            return [name + written[len(place) :]]
-    return []
-
-
-def usable(facts: Facts, path: str) -> str:
-    """The real directory, if no agent can have written it or turned it elsewhere, and nothing secret is in it.
-
-    What lies in a layer cannot be hidden.
-    """
-    real = facts.tree.resolve(path)
-    if not real or not facts.tree.is_dir(real) or facts.reach.leads_through(path):
-        return ""
-    secret = contained_secret(real, facts.places)
-    return "" if secret is not None and secret.exists else real
-
-
-def _lay(lower: int, target: int, upper: int, work: int) -> None:
-    """Mount an overlay. Its directories are named by descriptors: no path can be replaced, or be misread."""
-    names = {"lowerdir": lower, "upperdir": upper, "workdir": work}
-    options = ",".join([*(f"{key}=/proc/self/fd/{value}" for key, value in names.items()), "userxattr"])
-    words = (b"claudebox-cache", f"/proc/self/fd/{target}".encode(), b"overlay", 0, options.encode())
-    if c_call("mount", *words) != 0:
-        raise OSError(0, "the kernel refuses the overlay")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from claudebox.errors import Problem, quote
+from claudebox.errors import quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host import account_name
@@ -15,8 +15,6 @@ from claudebox.state.memory import path_note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import os
-
     from claudebox.state import Instance
 
 PROJECT = Origin.of_rule("project", "what the agent works on")
@@ -31,7 +29,6 @@ SELF_FINDING = Finding(
 )
 
 LONGEST_SHOWN = 200
-SEARCH, WRITE = 1, 2  # bits of a mode
 
 
 class Project(Feature):
@@ -71,29 +68,13 @@ class Reach(Feature):
 
 
 def _foreign(facts: Facts) -> list[Finding]:
-    """What keeps root out of somebody else's project: in a box, root has the rights of an account like any other."""
-    parts = facts.project.split("/")
-    for path in ("/".join(parts[:count]) or "/" for count in range(1, len(parts) + 1)):
-        status = facts.tree.lstat(path)
-        if status is not None and not _lets_root(status, SEARCH):
-            owner = _owner(facts.tree, status)
-            what = f"root cannot enter {path} in a box: it belongs to {owner}, and lets in nobody else"
-            raise Problem(what, f"start it as that account: sudo -u {quote(owner)} claudebox")
-    if status is None or _lets_root(status, WRITE):
+    """Warn root in somebody else's project: in a box, root has the rights of an account like any other."""
+    status = facts.tree.lstat(facts.project)
+    if status is None or status.st_uid == 0:
         return []
-    owner = _owner(facts.tree, status)
-    text = f"belongs to {owner}, so root can read it in the box and not write: sudo -u {quote(owner)} claudebox"
+    owner = account_name(facts.tree, status.st_uid) or f"#{status.st_uid}"
+    text = f"belongs to {owner}, and root has no special rights in the box: sudo -u {quote(owner)} claudebox"
     return [Finding(Finding.NOTE, "project", text)]
-
-
-def _lets_root(status: os.stat_result, right: int) -> bool:
-    """Whether root may do this without a capability, and without further groups."""
-    shift = 6 if status.st_uid == 0 else 3 if status.st_gid == 0 else 0
-    return bool(status.st_mode >> shift & right)
-
-
-def _owner(tree: Tree, status: os.stat_result) -> str:
-    return account_name(tree, status.st_uid) or f"#{status.st_uid}"
 
 
 def _settings_file(tree: Tree, project: str) -> list[Mount]:

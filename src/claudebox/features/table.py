@@ -8,7 +8,7 @@ from __future__ import annotations
 from claudebox.features import Feature
 from claudebox.features.allowlist import ALLOWLIST
 from claudebox.features.broker import BROKER
-from claudebox.features.caches import CACHES, Warnings
+from claudebox.features.caches import Caches, Warnings
 from claudebox.features.claude import Agents, Claude, Options, ProjectSettings
 from claudebox.features.environment import Environment, Routes
 from claudebox.features.git import GIT, Hooks, Shim
@@ -47,7 +47,7 @@ FEATURES: tuple[Feature, ...] = (
     Options(),
     Toolchains(),
     Wishes(),
-    CACHES,
+    Caches(),
     Warnings(),
     Guarding(),
     MASKS,

@@ -53,7 +53,6 @@ class Toolchain(Record):
     variable: str = ""  # a variable of the host that may name another root
     mark: str = ""  # a file that has to be in the tree, so that it is what it seems
     sets: str = ""  # a variable of the box that names the tree
-    sets_for: str = ""  # only if this name is on the way to the tree
 
 
 class Shims(Record):
@@ -104,7 +103,8 @@ TOOLCHAINS = (
     Toolchain("goenv", "~/.goenv", "versions/*", "GOENV_ROOT"),
     Toolchain("gvm", "~/.gvm", "gos/*"),
     # The JVM
-    Toolchain("sdkman", "~/.sdkman", "candidates/*/*", "SDKMAN_DIR", sets="JAVA_HOME", sets_for="java"),
+    Toolchain("sdkman", "~/.sdkman", "candidates/java/*", "SDKMAN_DIR", sets="JAVA_HOME"),
+    Toolchain("sdkman", "~/.sdkman", "candidates/*/*", "SDKMAN_DIR"),
     Toolchain("jdk", "~/.jdks", "*", sets="JAVA_HOME"),
     # Others
     Toolchain("rbenv", "~/.rbenv", "versions/*", "RBENV_ROOT"),
@@ -313,7 +313,7 @@ class Finder:
 
     def _complete(self, row: Toolchain, tree: str) -> None:
         """What else a toolchain needs."""
-        if row.sets and (not row.sets_for or f"/{row.sets_for}/" in tree):
+        if row.sets:
             self.variables.setdefault(row.sets, EnvVar(row.sets, tree, Origin.of_rule(RULE, row.name)))
         if row.name == "cargo" and self.tree.is_executable(f"{tree}/rustup"):
             self._add_rustup()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITABLE, Mount, Review
 from claudebox.paths import is_below
 from claudebox.process.isolation import layer_label
@@ -47,31 +47,23 @@ def expect(mounts: tuple[Mount, ...], review: Review | None) -> tuple[Expected, 
     """The mounts to check later. Raises a Problem if a source is no longer what the plan saw."""
     writable = [mount.path for mount in mounts if mount.kind in WRITABLE]
     return tuple(
-        Expected(
-            mount.path,
-            mount.kind in READ_ONLY,
-            _open_source(mount) if mount.identity is not None and not mount.covers else -1,
-            in_layer=_place_in_layer(mount, review),
-            covered=_find_covered(mount, review) if mount.covers else None,
-        )
+        _expected(mount, review)
         for mount in mounts
         if mount.identity is not None
         or (mount.kind in MOUNTED and any(is_below(mount.path, place) for place in writable))
     )
 
 
-def _place_in_layer(mount: Mount, review: Review | None) -> tuple[bytes, str] | None:
-    number = review.over(mount.source) if review is not None and mount.identity is not None else -1
-    if review is None or number < 0:
-        return None
-    return layer_label(number), mount.source[len(review.covered[number].path) :] or "/"
-
-
-def _open_source(mount: Mount) -> int:
-    descriptor = _open_unchanged(mount.source, mount.source)
-    if mount.identity not in (UNSEEN, identity(descriptor)):
-        raise _changed(mount.source)
-    return descriptor
+def _expected(mount: Mount, review: Review | None) -> Expected:
+    source, in_layer = -1, None
+    covered = _find_covered(mount, review) if mount.covers else None
+    if mount.identity is not None and not mount.covers:
+        source = _open_unchanged(mount.source, mount.source)
+        if mount.identity not in (UNSEEN, identity(source)):
+            raise _changed(mount.source)
+        if review is not None and (number := review.over(mount.source)) >= 0:
+            in_layer = layer_label(number), mount.source[len(review.covered[number].path) :] or "/"
+    return Expected(mount.path, mount.kind in READ_ONLY, source, in_layer, covered)
 
 
 def _find_covered(mount: Mount, review: Review | None) -> tuple[Identity, Identity] | None:
@@ -140,11 +132,9 @@ class Gate:
 
     def fill(self) -> None:
         """Fill the pipe, so that nothing more can be written before bwrap reads."""
-        try:
+        with suppress(BrokenPipeError):  # it has ended already
             for number in range(SLOTS):
                 os.write(self.ours, self.content[number : number + 1])
-        except BrokenPipeError:
-            pass  # it has ended already
 
     def open(self, builder: int, look: Callable[[str], None]) -> None:
         """Wait until bwrap has made the mounts, check them, have features `look` at the root, and let bwrap go on."""

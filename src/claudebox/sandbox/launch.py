@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from claudebox.errors import CANNOT_EXECUTE, Problem
+from claudebox.errors import CANNOT_EXECUTE, Problem, suppress
 from claudebox.files import c_call, prepare
 from claudebox.model import Launch, Step
 from claudebox.process import signal
@@ -52,7 +52,8 @@ def launch(launch: Launch) -> NoReturn:
     descriptors = [gate.for_bwrap]
     options = open_options(launch, gate, descriptors)
     if plan.kernel.drop_groups:
-        drop_groups()
+        with suppress(PermissionError):  # root of a user namespace may not drop them, and has none that matter
+            os.setgroups([])
     inside = [(feature, os.pipe()) for feature in launch.acts(Step.INSIDE)]
     # A network of its own needs a namespace that claudebox makes.
     has_namespace = plan.kernel.owns_pid_namespace or bool(inside)
@@ -93,13 +94,6 @@ def open_options(launch: Launch, gate: Gate, descriptors: list[int]) -> list[str
             os.lseek(descriptors[-1], 0, os.SEEK_SET)
             options.append(str(descriptors[-1]))
     return options
-
-
-def drop_groups() -> None:
-    try:
-        os.setgroups([])
-    except PermissionError:
-        pass  # root of a user namespace may not drop them, and has none that matter
 
 
 def fork_box(*, into_namespaces: bool) -> tuple[int, BoxTerminal | None]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import select
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.model import Launch, Step
 from claudebox.process import signal
 from claudebox.process.companion import Companion, forget_arguments, hear
@@ -32,15 +32,10 @@ MANY_SIGNALS = 1024  # more than a read of `waking` ever finds
 HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
 BY_SIGNAL = 128  # and the number, is the exit status of bwrap and of shells
 # Signals that nobody types or passes on, so that the user has to be told.
-FATAL: dict[int, str] = {
-    signal.SIGKILL: "killed",
-    signal.SIGSEGV: "segmentation fault",
-    signal.SIGABRT: "aborted",
-    signal.SIGBUS: "bus error",
-    signal.SIGILL: "illegal instruction",
-    signal.SIGFPE: "arithmetic error",
-    signal.SIGSYS: "bad system call",
-}
+FATAL = (
+    *(signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS),
+    *(signal.SIGILL, signal.SIGFPE, signal.SIGSYS),
+)
 
 
 class Attendant:
@@ -82,7 +77,9 @@ class Attendant:
             self.restore()
             for companion in self.companions:
                 companion.clear()
-        self._say_what_ended_it(launch)
+        if not self.ended_by and self.problem is None:
+            # A full-screen program that is gone has told nobody why.
+            _tell(describe_end(self.status))
         self._do_all(deeds, may_ask=launch.may_ask and not self.passed_on)
         if self.problem is not None:
             raise self.problem
@@ -108,7 +105,7 @@ class Attendant:
 
             self.relay = Relay(self.terminal, self.child, self.read_signals, self._limit_time_after_hangup)
         _let_go_of_streams()
-        has_mounts = self._wait_for_mounts(gate)
+        has_mounts = self.wait(gate.ours)
         if self.relay is not None:
             self.relay.begin()
         if not has_mounts:
@@ -121,25 +118,6 @@ class Attendant:
             os.waitpid(self.child, 0)
             raise
         return [*lost, *deeds]  # what is gone with the box comes before questions about what it has left
-
-    def _wait_for_mounts(self, gate: Gate) -> bool:
-        """Wait until bwrap has made the mounts, or the box has ended.
-
-        If something ends that the box must not outlive, end the box and return False.
-        """
-        poll = self._make_poll(0)
-        poll.register(gate.ours, select.POLLOUT)
-        while not has_child_ended(self.child):
-            ready = dict(poll.poll())
-            for life in ready.keys() & {*self.lives}:
-                while self._hear_companion(life):
-                    pass  # what it said before it ended
-                return False
-            if self.waking in ready:
-                self.read_signals()
-            if gate.ours in ready:
-                break
-        return True
 
     def _wait_for_end(self) -> None:
         """Wait until nothing of the box is left."""
@@ -154,22 +132,26 @@ class Attendant:
         if not self.has_namespace:
             end_orphans()
 
-    def wait(self) -> None:
-        """Wait for the end of the box, without a terminal."""
-        poll = self._make_poll(select.POLLIN)
-        while not has_child_ended(self.child):
-            for descriptor, _ in poll.poll():
-                if descriptor == self.waking:
-                    self.read_signals()
-                elif not self._hear_companion(descriptor):
-                    poll.unregister(descriptor)
+    def wait(self, gate: int = -1) -> bool:
+        """Wait until bwrap has made the mounts, if this is the gate, or until the box has ended.
 
-    def _make_poll(self, events: int) -> select.poll:
+        Returns False, with the box being ended, if something has ended that the box must not outlive.
+        """
         poll = select.poll()
-        poll.register(self.waking, select.POLLIN)
-        for life in self.lives:
-            poll.register(life, events)
-        return poll
+        for descriptor in (self.waking, *self.lives):
+            poll.register(descriptor, select.POLLIN)
+        if gate >= 0:
+            poll.register(gate, select.POLLOUT)
+        while not has_child_ended(self.child):
+            ready = dict(poll.poll())
+            if self.waking in ready:
+                self.read_signals()
+            for life in ready.keys() & {*self.lives}:
+                if not self._hear_companion(life):
+                    return False
+            if gate in ready:
+                break
+        return True
 
     def _hear_companion(self, life: int) -> bool:
         """Hear what a companion says. If it has ended or has failed, end the box. Returns whether to go on listening.
@@ -182,7 +164,7 @@ class Attendant:
             except Problem as problem:
                 self.problem = problem
                 os.kill(self.child, signal.SIGKILL)
-            return True
+            return self.problem is None
         notice = hear(life)
         if notice:
             if self.relay is not None:
@@ -239,10 +221,8 @@ class Attendant:
     def _end_box(self, number: int) -> None:
         """End the box because of this signal."""
         self.ended_by = self.ended_by or number
-        try:
+        with suppress(ProcessLookupError):  # it has just ended by itself
             os.kill(self.child, signal.SIGKILL)
-        except ProcessLookupError:
-            pass  # it has just ended by itself
 
     # Afterwards.
 
@@ -251,10 +231,8 @@ class Attendant:
         if self.relay is not None:
             self.relay.end()
         if self.terminal is not None:
-            try:
+            with suppress(OSError):  # somebody has ended the leader of the session
                 os.write(self.terminal.orders, DONE)
-            except OSError:
-                pass  # somebody has ended the leader of the session
         signal.alarm(0)  # the limit that a hang-up has set is for the program
         signal.set_wakeup_fd(-1)
         _handle(FROM_THE_TERMINAL, self._interrupt)
@@ -276,11 +254,6 @@ class Attendant:
         if self.can_be_interrupted:
             self.can_be_interrupted = False  # a second one would come while the first is being told
             raise KeyboardInterrupt
-
-    def _say_what_ended_it(self, launch: Launch) -> None:
-        """Say so if a signal came from elsewhere: a full-screen program that is gone has told nobody why."""
-        if not self.ended_by and self.problem is None:
-            _tell(describe_end(self.status, launch.limits_memory))
 
     def _do_all(self, deeds: list[Deed], *, may_ask: bool) -> None:
         """Do each of them, whether or not another one fails or is interrupted: an agent could see to that."""
@@ -338,10 +311,8 @@ def _let_go_of_streams() -> None:
 
 
 def _tell(text: str) -> None:
-    try:
-        os.write(2, text.encode()) if text else None
-    except OSError:
-        pass  # the terminal is gone, or whoever reads the pipe
+    with suppress(OSError):  # the terminal is gone, or whoever reads the pipe
+        os.write(2, text.encode())
 
 
 def has_child_ended(child: int) -> bool:
@@ -360,30 +331,21 @@ def _send(number: int, program: int, builder: int) -> bool:
     return True
 
 
-def describe_end(status: int, has_memory_limit: bool) -> str:
+def describe_end(status: int) -> str:
     """What to say if a signal ended the box or the program in it; "" if none did, or if it was meant to."""
     is_box, number = status < 0, -status if status < 0 else status - BY_SIGNAL
     if number == signal.SIGINT and os.isatty(2):
         return "\n"  # the terminal shows ^C; a shell ends that line only for who dies of the signal itself
     if number not in FATAL:
         return ""
-    why = ""
-    if number == signal.SIGKILL:
-        why = ": perhaps it reached --memory" if has_memory_limit else ": perhaps memory ran out"
-    return f"claudebox: the {'box' if is_box else 'program'} was ended by signal {number} ({FATAL[number]}){why}\n"
+    name, who = signal.strsignal(number), "box" if is_box else "program"
+    why = ": perhaps memory ran out, or what --memory allows" if number == signal.SIGKILL else ""
+    return f"claudebox: the {who} was ended by signal {number} ({name}){why}\n"
 
 
 def end_orphans() -> None:
     """End what bwrap left behind: by now it is a child of this process, and its whole namespace ends with it."""
-    own = os.readlink("/proc/self/ns/pid")
     for pid, inner in children_of(os.getpid()).items():
-        if inner == FIRST and _namespace(pid) != own:
+        if inner == FIRST:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-
-
-def _namespace(pid: int) -> str:
-    try:
-        return os.readlink(f"/proc/{pid}/ns/pid")
-    except OSError:
-        return ""

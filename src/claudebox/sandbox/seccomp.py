@@ -126,7 +126,7 @@ def _add_search(program: Block, ranges: list[tuple[int, Block]]) -> None:
     _add_search(program, ranges[middle:])
 
 
-MACHINES = ("x86_64", "aarch64")  # in the order of the numbers below
+MACHINES = tuple(ARCHITECTURES)  # in the order of the numbers below
 ABSENT = -1
 
 # EPERM and so on.

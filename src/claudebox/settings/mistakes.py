@@ -18,6 +18,7 @@ REMOVED = {
         f"--{name}": f'CLAUDEBOX_{name.upper()}=PATH, or {name} = "PATH" in config.toml'
         for name in ("bwrap", "claude", "nft", "pasta")
     },
+    "--cache host": "keep the project's own, or show a directory of this host: --mount-ro PATH",
     **dict.fromkeys(
         ("--completion", "--schema"), "packages install it; from the source: tools/shared_files.py ~/.local"
     ),

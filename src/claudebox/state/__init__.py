@@ -16,7 +16,6 @@ INSTANCE_NAME_LENGTH, PACKAGE_NAME_LENGTH = 16, 32
 INSTANCES = "instances"
 PROJECT = "project"
 WRITABLE = "writable-"
-CACHE_LOCK = "held"  # in the directory of what boxes changed in the host's caches
 CONFIG = "config.toml"
 PROFILES = "profiles"
 USERS_OWN = (CONFIG, PROFILES, LOGIN_FILE)  # what the user writes; no box sees it
@@ -100,8 +99,8 @@ class Instance(Record):
     nix = Below("nix")  # the project's own Nix store
     layers = Below("layers")  # what boxes changed and the user has not landed yet
     cache = Below("cache")  # what package managers downloaded
-    cache_over_host = Below("cache-host")
-    cache_layers = Below("cache-host.layers")  # what boxes changed in the host's caches, and the lock of who does so
+    cache_over_host = Below("cache-host")  # of earlier versions, as the next one
+    cache_layers = Below("cache-host.layers")
     reports = Below("reports")  # what boxes have left, until somebody has seen it
     quarantine = Below("quarantine")  # what was moved out of the project after a box had ended
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 
-from claudebox.errors import Problem, quote
+from claudebox.errors import Problem, quote, suppress
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host import Host
@@ -153,9 +154,24 @@ class Claude(Feature):
         return (Section(adds=tuple((row, words) for kind, row, words in adds if kind in kinds)),)
 
     def after(self, launch: Launch) -> Deed:
-        from claudebox.features.claude import conversations
+        """Say how to go on with the conversation: Claude's own hint is for a host without claudebox."""
+        from claudebox.output.terminal import say
 
-        return conversations.after(launch)
+        assert launch.plan.state is not None
+        prompts = f"{launch.plan.state.claude}/history.jsonl"  # Claude adds a line for each
+        before, is_shown = _time_of(prompts), os.isatty(0) and os.isatty(1)
+
+        def tell(_: bool) -> None:
+            if is_shown and _time_of(prompts) != before:
+                with suppress(OSError):  # the terminal is gone
+                    say("\nResume it in a box with:\nclaudebox --continue\n")
+
+        return tell
+
+
+def _time_of(path: str) -> int:
+    status = Tree().lstat(path)
+    return status.st_mtime_ns if status is not None else 0
 
 
 class ProjectSettings(Feature):
@@ -360,7 +376,9 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     """Copy what changed since the last launch, and answer Claude's first questions. Returns what was left out, too."""
     tree, users, home, project, uid = facts.tree, facts.users, facts.claude, facts.project, facts.host.person.uid
     settings = _Source(tree, users.path, home.instance.settings_note, uid)
-    state = _Source(tree, _users_state(facts.trusted, home), home.instance.servers_note, uid)
+    beside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
+    named = beside if tree.exists(beside) else f"{home.all_projects.home}/.claude.json"
+    state = _Source(tree, facts.trusted.find(named, is_dir=False), home.instance.servers_note, uid)
     answers = (f"project {memory.escape(project)}", f"key {memory.escape(api_key[-KEY_TAIL:])}")
     are_answered = memory.recall(tree, home.instance.answered, ANSWERED, uid) == answers
     preparations: list[Preparation] = []
@@ -381,7 +399,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
         try:
             merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         except Problem as problem:
-            raise Problem(problem.message, _put_aside(tree, home)) from None
+            raise Problem(problem.message, _put_aside(home)) from None
         preparations += [
             _state_file(f"{home.state}/.claude.json", merged),
             state.note(),
@@ -415,12 +433,6 @@ class _Source:
         return memory.note(self.note_path, COPIED, (self.stamp, *printable(self.left_out)), is_private=True)
 
 
-def _users_state(trusted: TrustedSource, home: ClaudeHome) -> str | None:
-    inside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
-    path = inside if trusted.tree.exists(inside) else f"{home.all_projects.home}/.claude.json"
-    return trusted.find(path, is_dir=False)
-
-
 def current_state(tree: Tree, home: ClaudeHome) -> bytes:
     """The project's .claude.json; "" if it has none yet. Half a file is a Problem: Claude would overwrite it."""
     path = f"{home.state}/.claude.json"
@@ -429,21 +441,18 @@ def current_state(tree: Tree, home: ClaudeHome) -> bytes:
         return b""
     content = tree.read_plain(path, limit=LARGEST_FILE)
     if content is None:
-        raise Problem(f"{path} cannot be read", _put_aside(tree, home))
+        raise Problem(f"{path} cannot be read", _put_aside(home))
     text = content.strip()
     if not (text.startswith(b"{") and text.endswith(b"}")):
         what = f"{path} is damaged: it is not a whole JSON object"
-        raise Problem(what, f"look for an older one in its backups/, or start afresh:\n      {_put_aside(tree, home)}")
+        raise Problem(what, f"look for an older one in its backups/, or start afresh:\n      {_put_aside(home)}")
     return content
 
 
-def _put_aside(tree: Tree, home: ClaudeHome) -> str:
-    """A command that mends it, whatever else the agent has put there: nothing is, and nothing will be, in its way."""
-    name = "broken.json"
-    while tree.lstat(f"{home.state}/{name}") is not None:
-        name = f"more-{name}"
-    # With -T: if the agent has made broken.json a symlink to the user's home, `mv` would replace the user's own state.
-    return f"cd {quote(home.state)}\n      mv -T .claude.json {name}"
+def _put_aside(home: ClaudeHome) -> str:
+    """A command that mends it. With -T: if the agent has made a symlink of that name, it does not lead to the user's
+    own state."""
+    return f"cd {quote(home.state)}\n      mv -T .claude.json broken-$(date +%s).json"
 
 
 def merge_state(current: bytes, path: str, project: str, api_key: str, servers: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.claude import AGENT
-from claudebox.host.programs import ClaudeInstall, check_files, choose_agent, install_mounts, npm_install
+from claudebox.host.programs import check_files, choose_agent, install_mounts, npm_install
 from claudebox.model import RO, RW, Directory, EnvVar, Mount, Origin, Preparation, Program
 from claudebox.paths import expand_home
 from claudebox.record import Record
@@ -85,13 +85,20 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     if facts.state is None:
         directory = facts.claude.all_projects.directory
         raise Problem(f"{directory} cannot be used, where the state of {agent.name} is kept", f"ls -ld {directory}")
-    install = find_agent(agent, facts)
+    # What an agent could have written is not started, nor shown if it is secret.
+    how_to_install = agent.install or npm_install(facts.host, agent.package)
+    install = choose_agent(facts.host, agent.name, None, facts.reach, how_to_install)
+    check_files(install, facts.host.person.homes, facts.places, how_to_install)
     # Every box gets Claude's key, for Claude, unless this agent uses it too or somebody asked for it.
     is_used = CLAUDES_KEY in (*agent.keys, *(wish.name for wish in facts.settings[ENV]))
     path = f"{facts.home}/.local/bin/{agent.name}"
     words = [expand_home(word, facts.home) for word in agent.unattended]
     return Contribution(
-        mounts=(*install_mounts(install, path, facts.project, AGENT), *state_mounts(agent, facts)),
+        mounts=(
+            *install_mounts(install, path, facts.project, AGENT),
+            *(Mount(RW, f"{facts.home}/{path}", STATE, source=kept(agent, path, facts)) for path in agent.state),
+            Mount(RO, f"{facts.home}/{agent.told}", AWARENESS, source=facts.claude.instance.sandbox, is_dir=False),
+        ),
         variables=(
             *(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in agent.variables),
             *(EnvVar(name, facts.host.environ[name], KEY) for name in agent.keys if facts.host.environ.get(name)),
@@ -101,20 +108,6 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         preparations=tuple(state_preparations(agent, facts)),
         program=Program(agent.name, (path, *words, *facts.request.claude), facts.settings[PROGRAM].origin),
     )
-
-
-def find_agent(agent: Agent, facts: Facts) -> ClaudeInstall:
-    """Find the program. What an agent could have written is not started, nor shown if it is secret."""
-    how_to_install = agent.install or npm_install(facts.host, agent.package)
-    install = choose_agent(facts.host, agent.name, None, facts.reach, how_to_install)
-    check_files(install, facts.host.person.homes, facts.places, how_to_install)
-    return install
-
-
-def state_mounts(agent: Agent, facts: Facts) -> list[Mount]:
-    mounts = [Mount(RW, f"{facts.home}/{path}", STATE, source=kept(agent, path, facts)) for path in agent.state]
-    told = Mount(RO, f"{facts.home}/{agent.told}", AWARENESS, source=facts.claude.instance.sandbox, is_dir=False)
-    return [*mounts, told]
 
 
 def state_preparations(agent: Agent, facts: Facts) -> list[Preparation]:

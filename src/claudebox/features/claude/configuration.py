@@ -52,26 +52,11 @@ def admit_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) -> 
     if isinstance(line, dict) and not can_run(str(line.get("command", ""))):
         del kept["statusLine"]
         left_out.append("setting statusLine: its program is not in the box; to show it: --mount-ro PATH")
-    kept, secrets = _without_secrets(kept)
+    secrets = [name for name, value in kept.items() if _holds_secret(value)]
     left_out += [f"setting {name}: it looks secret" for name in secrets]
-    settled = {name: value for name, value in {**kept, **ALWAYS}.items() if value not in ({}, None)}
+    settled = {**kept, **ALWAYS}
+    settled = {name: value for name, value in settled.items() if name not in secrets and value not in ({}, None)}
     return Admitted(settled, tuple(left_out))
-
-
-def _without_secrets(settings: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The settings that hold no secret anywhere inside, and the names of the others."""
-    secret = [name for name, value in settings.items() if any(secret_value(text) for text in _texts(value))]
-    return {name: value for name, value in settings.items() if name not in secret}, secret
-
-
-def _texts(value: Any) -> list[str]:
-    """Every text in a value of JSON."""
-    if isinstance(value, str):
-        return [value]
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [text for item in inner for text in _texts(item)] + (
-        list(map(str, value)) if isinstance(value, dict) else []
-    )
 
 
 def _split_variables(variables: Any) -> tuple[dict[str, Any], list[str]]:
@@ -93,35 +78,24 @@ def _trouble(name: str, value: str) -> str:
 
 
 def _split_hooks(hooks: Any, can_run: Callable[[str], bool]) -> tuple[dict[str, Any], list[str]]:
+    """Each hook whose program is in the box and whose command holds no secret, and a line for each other."""
     kept: dict[str, Any] = {}
     left_out: list[str] = []
     for event, matchers in hooks.items() if isinstance(hooks, dict) else ():
-        kept_matchers = []
         for matcher in matchers if isinstance(matchers, list) else ():
             entries = matcher.get("hooks") if isinstance(matcher, dict) else None
-            entries = entries if isinstance(entries, list) else []
-            usable = [entry for entry in entries if _can_run_hook(entry, can_run)]
-            left_out += [
-                f"hook {event}: {_shown(_command(entry))} is not in the box" for entry in entries if entry not in usable
-            ]
+            usable = []
+            for entry in entries if isinstance(entries, list) else ():
+                command = str(entry.get("command", "")) if isinstance(entry, dict) else ""
+                is_secret = _holds_secret(entry)
+                if command and can_run(command) and not is_secret:
+                    usable.append(entry)
+                else:
+                    shown = "a command with a secret" if is_secret else command or "of an unknown kind"
+                    left_out.append(f"hook {event}: {shown} is not in the box")
             if usable:
-                kept_matchers.append({**matcher, "hooks": usable})
-        if kept_matchers:
-            kept[event] = kept_matchers
+                kept.setdefault(event, []).append({**matcher, "hooks": usable})
     return kept, left_out
-
-
-def _shown(command: str) -> str:
-    return "a command with a secret" if secret_value(command) else command or "of an unknown kind"
-
-
-def _can_run_hook(entry: Any, can_run: Callable[[str], bool]) -> bool:
-    command = _command(entry)
-    return bool(command) and can_run(command) and not secret_value(command)
-
-
-def _command(entry: Any) -> str:
-    return str(entry.get("command", "")) if isinstance(entry, dict) else ""
 
 
 def admit_servers(servers: Any, can_run: Callable[[str], bool]) -> Admitted:
@@ -150,22 +124,17 @@ def _server_trouble(server: Any, can_run: Callable[[str], bool]) -> str:
 def _holds_secret(value: Any, name: str = "") -> bool:
     """Whether a text anywhere inside looks secret, by itself or by its name."""
     if isinstance(value, dict):
-        return any(_holds_secret(inner, str(key)) for key, inner in value.items())
+        return any(secret_value(str(key)) or _holds_secret(inner, str(key)) for key, inner in value.items())
     if isinstance(value, list):
         words = [str(word) for word in value]
         named = [(option.lstrip("-"), word) for option, word in pairwise(words) if option.startswith("-")]
-        return any(_holds_secret(inner) for inner in value) or any(looks_secret(*pair) for pair in named)
-    return isinstance(value, str) and (
-        bool(looks_secret(name, value)) or any(looks_secret(*pair) for pair in _pairs(value))
-    )
-
-
-def _pairs(text: str) -> list[tuple[str, str]]:
-    """The pairs `name=value` in options, in commands and in the query of an address."""
-    words = text.replace("?", " ").replace("&", " ").split()
-    return [
-        (name.lstrip("-"), value) for name, has_value, value in (word.partition("=") for word in words) if has_value
-    ]
+        return any(map(_holds_secret, value)) or any(looks_secret(*pair) for pair in named)
+    if not isinstance(value, str):
+        return False
+    # Options, assignments in a command, and the query of an address have the form `name=value`.
+    parts = [word.partition("=") for word in value.replace("?", " ").replace("&", " ").split()]
+    pairs = [(name, value), *((option.lstrip("-"), said) for option, _, said in parts if said)]
+    return any(looks_secret(*pair) for pair in pairs)
 
 
 SHELL_WORDS = frozenset("&& || ; | ( ) { } if then for while echo cd true test [ exit".split())

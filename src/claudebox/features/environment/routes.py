@@ -36,7 +36,6 @@ from claudebox.settings.table import ALLOWLIST, ENV, FULL, HOST_PORTS, NETWORK, 
 GATEWAY = Origin.of_rule("gateway", REASONS[BASE_URL])
 PROXIES = Origin.of_rule("proxy", REASONS["HTTPS_PROXY"])
 CERTIFICATES = Origin.of_rule("certificates", REASONS["NODE_EXTRA_CA_CERTS"])
-PROXY_NAMES = frozenset(name for name, kind in KINDS.items() if kind == PROXY)
 GOES_ELSEWHERE = "belongs to the gateway that ANTHROPIC_BASE_URL names on this host, and would go to somebody else"
 
 
@@ -48,7 +47,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         variables=(*route, *proxies, *bundles),
         mounts=tuple(_mounts(bundles, draft.mounts)),
         kept_out=tuple(judged.strays().items()),
-        findings=(*judged.findings(), *_risks(judged, proxies, bundles), *_wished_bundles(judged)),
+        findings=(*judged.findings(), *_risks(judged, bundles)),
     )
 
 
@@ -93,34 +92,31 @@ class RouteVariables:
         url = self.route_on_host(BASE_URL)
         if not url or self.is_settled(BASE_URL):
             return ""
-        objection = self._objection_to_route(url)
+        belongings = [name for name in self.hosts if ROUTE_OF.get(name) == BASE_URL and not self.is_settled(name)]
+        objection = self._objection_to_route(url, belongings)
         if objection:
-            belongings = [name for name in self.hosts if ROUTE_OF.get(name) == BASE_URL and not self.is_settled(name)]
             for name in (BASE_URL, *belongings):
-                self.note(name, objection)
+                self.note(name, f"stays outside{objection}")
             return ""
         return url
 
-    def _objection_to_route(self, url: str) -> str:
+    def _objection_to_route(self, url: str, belongings: list[str]) -> str:
         users = self.facts.users
         if BASE_URL in dict(users.foreign):
-            return "stays outside: an agent can have written the settings of Claude that name this gateway"
-        trouble = trouble_with_route(url)
-        if trouble:
-            return f"stays outside: {trouble}"
+            return ": an agent can have written the settings of Claude that name this gateway"
+        if trouble := trouble_with_route(url):
+            return f": {trouble}"
         if any(name in self.wishes and name not in self.dropped for name in (API_KEY, AUTH_TOKEN)):
             return ""
         if users.holds:
             return (
-                f"stays outside: its credential is in the settings of Claude ({users.holds[0]}) and does not enter; "
+                f": its credential is in the settings of Claude ({users.holds[0]}) and does not enter; "
                 "export it as ANTHROPIC_AUTH_TOKEN, then --env ANTHROPIC_AUTH_TOKEN, or --auth broker"
             )
-        belongings = [name for name in self.hosts if ROUTE_OF.get(name) == BASE_URL]
-        lacking = next((name for name in belongings if name != API_KEY and not self.is_settled(name)), "")
-        if lacking:
-            return f"stays outside, with what belongs to it: --env {lacking} lets all in, or --auth broker"
-        if API_KEY not in belongings or API_KEY in self.dropped:
-            return "stays outside, for Claude's login would go there: --env ANTHROPIC_BASE_URL if you mean that"
+        if lacking := next((name for name in belongings if name != API_KEY), ""):
+            return f", with what belongs to it: --env {lacking} lets all in, or --auth broker"
+        if API_KEY not in belongings:
+            return ", for Claude's login would go there: --env ANTHROPIC_BASE_URL if you mean that"
         return ""
 
     def route_on_host(self, route: str) -> str:
@@ -263,33 +259,22 @@ def _mounts(bundles: list[EnvVar], mounts: tuple[Mount, ...]) -> list[Mount]:
     ]
 
 
-def _wished_bundles(judged: RouteVariables) -> list[Finding]:
-    """Certificates that a file or the environment chose, although they would not enter by themselves."""
-    wishes = [
-        wish for wish in judged.wishes.values() if KINDS.get(wish.name) == BUNDLE and wish.name not in judged.dropped
-    ]
-    chosen = [wish for wish in wishes if wish.value is None or not wish.origin.is_typed]
-    objections = [(wish, judged.objection_to_bundle(wish.value or judged.hosts.get(wish.name, ""))) for wish in chosen]
-    return [
-        Finding(Finding.RISK, wish.name, f"asked for by {wish.origin.shown}, although {objection}")
-        for wish, objection in objections
-        if objection
-    ]
-
-
-def _risks(judged: RouteVariables, proxies: list[EnvVar], bundles: list[EnvVar]) -> list[Finding]:
+def _risks(judged: RouteVariables, bundles: list[EnvVar]) -> list[Finding]:
     """What the user should see, because a project may have set such a variable: direnv runs its .envrc."""
     findings = []
-    named = EnvVar(CERTIFICATE_VARIABLES[0], judged.facts.certificates, CERTIFICATES)
-    foreign = [one for one in (*bundles, named) if one.value and not is_systems(one.value)]
-    foreign = [one for one in foreign if not is_inside(one.value, NIX_STORE)]
-    for bundle in foreign:
-        text = f"programs in the box believe whoever {bundle.value} names, also in the place of the API"
-        findings.append(Finding(Finding.RISK, bundle.name, text))
-    hosts = dict.fromkeys((read_address(proxy.value) or ("", ""))[1] for proxy in proxies if proxy.name in PROXY_NAMES)
-    if foreign and hosts:
-        text = f"requests go through {', '.join(hosts)}, which can read them if {foreign[0].value} names it"
-        findings.append(Finding(Finding.RISK, "proxy", text))
+    wishes = [wish for name, wish in judged.wishes.items() if KINDS.get(name) == BUNDLE and name not in judged.dropped]
+    chosen = {
+        wish.name: wish.value or judged.hosts.get(wish.name, "")
+        for wish in wishes
+        if wish.value is None or not wish.origin.is_typed
+    }
+    named = {CERTIFICATE_VARIABLES[0]: judged.facts.certificates, **{one.name: one.value for one in bundles}, **chosen}
+    for name, path in named.items():
+        objection = judged.objection_to_bundle(path) if name in chosen else ""
+        is_foreign = bool(path) and not is_systems(path) and not is_inside(path, NIX_STORE)
+        if objection or (is_foreign and name not in chosen):
+            text = f"programs in the box believe whoever {path} names, also in the place of the API"
+            findings.append(Finding(Finding.RISK, name, f"{text}; {objection}" if objection else text))
     wish, url = judged.wishes.get(BASE_URL), judged.route_in_box(BASE_URL)
     is_typed = wish is not None and wish.value is not None and wish.origin.is_typed
     if url and BASE_URL not in judged.kept_out and not is_typed:

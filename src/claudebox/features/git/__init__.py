@@ -56,12 +56,12 @@ class Git(Feature):
         users = read_users(facts.tree, facts.host.environ, facts.host.person.home, repository.git_dir)
         own = read_own(facts.tree, repository.git_dir)
         identity = identity_in(users)
-        ignored = find_ignore_list(facts, dict(users))
+        ignored, not_ignored = find_ignore_list(facts, dict(users))
         masked = facts.secrets.ignored if facts.secrets is not None else b""
         carried = carry(users)
         lfs = lfs_filter(facts, users)
         # The names of masked files come last: whatever the user's list says, git must not add them.
-        config = config_files(facts, identity, carried, ignored.patterns + masked, bool(lfs))
+        config = config_files(facts, identity, carried, ignored + masked, bool(lfs))
         signs = signed_by(users, own)
         may_mount = (
             outside.isprintable()
@@ -73,7 +73,10 @@ class Git(Feature):
         return Contribution(
             mounts=(*shown, *config, *lfs),
             variables=tuple(unsigned_variables(own)),
-            findings=(*git_findings(repository, identity_in([*users, *own]), may_mount, signs), *ignored.findings),
+            findings=(
+                *git_findings(repository, identity_in([*users, *own]), may_mount, signs),
+                *([Finding(Finding.NOTE, "git", not_ignored)] if not_ignored else []),
+            ),
             told=(UNSIGNED_TOLD.format(key=signs[0]),) if signs else (),
             steps=(Step(Step.AFTER, self),) if signs and repository.git_dir and not facts.is_reviewed else (),
         )
@@ -175,10 +178,10 @@ def identity_in(pairs: Pairs) -> Identity:
     return Identity(name or "claudebox", email or "claudebox@localhost", is_neutral=not (name and email))
 
 
-def config_files(facts: Facts, identity: Identity, carried: Carried, ignored: bytes, has_lfs: bool) -> list[Mount]:
+def config_files(facts: Facts, identity: Identity, carried: Pairs, ignored: bytes, has_lfs: bool) -> list[Mount]:
     """The user's configuration of git, and the list of files that git does not add."""
     trusted = [facts.project, f"{facts.project}/*", *filter(None, [facts.repository.outside])]
-    lines = as_lines([*carried.settings, *carried.aliases])
+    lines = as_lines(carried)
     lines += ["[user]", f"\tname = {quote_value(identity.name)}", f"\temail = {quote_value(identity.email)}", "[safe]"]
     lines += [f"\tdirectory = {quote_value(path)}" for path in trusted]
     # An empty value forgets every helper that was configured before.
@@ -192,8 +195,11 @@ def config_files(facts: Facts, identity: Identity, carried: Carried, ignored: by
     lines += LFS_LINES if has_lfs else []
     content = ("\n".join(lines) + "\n").encode(errors="surrogateescape")
     ignore = Origin.of_rule(RULE, "what git does not add: your own list, and masked files")
-    neutral, along = "neutral " if identity.is_neutral else "", f", {carried.shown}" if carried.shown else ""
-    shown = f"{neutral}identity {identity.name} <{identity.email}>{along}"
+    aliases = sum(name.startswith(ALIAS) for name, _ in carried)
+    counts = {"settings": len(carried) - aliases, "aliases": aliases}
+    along = " and ".join(f"{count} of your {what}" for what, count in counts.items() if count)
+    shown = f"{'neutral ' if identity.is_neutral else ''}identity {identity.name} <{identity.email}>"
+    shown += f", {along}" if along else ""
     return [
         Mount(FILE, f"{facts.home}/.gitconfig", Origin.of_rule(RULE, shown), content=content, mode=0o644),
         *([Mount(COVER, IGNORED, ignore, content=ignored, mode=0o444)] if ignored else []),
@@ -329,20 +335,7 @@ def is_name(value: str) -> bool:
     return 0 < len(value) <= LONGEST_NAME and PLAIN.issuperset(value)
 
 
-class Carried(Record):
-    """What comes along: each key with its value, in git's order."""
-
-    settings: Pairs
-    aliases: Pairs
-
-    @property
-    def shown(self) -> str:
-        """In a few words, for the audit."""
-        found = {"settings": self.settings, "aliases": self.aliases}
-        return " and ".join(f"{len(pairs)} of your {what}" for what, pairs in found.items() if pairs)
-
-
-def carry(pairs: Pairs) -> Carried:
+def carry(pairs: Pairs) -> Pairs:
     """Choose from the user's configuration. Of several values for a key the last one counts, as in git."""
     last = dict(pairs).items()
     settings = [
@@ -351,7 +344,7 @@ def carry(pairs: Pairs) -> Carried:
         if (name in KEYS and is_gits_own(value)) or (name in NAMED and is_name(value))
     ]
     aliases = [(name, value) for name, value in last if name.startswith(ALIAS) and is_plain_alias(name, value)]
-    return Carried(settings, aliases[:MOST_ALIASES])
+    return [*settings, *aliases[:MOST_ALIASES]]
 
 
 def is_plain_alias(name: str, value: str) -> bool:
@@ -382,38 +375,29 @@ def as_lines(pairs: Pairs) -> list[str]:
     return lines
 
 
-class IgnoreList(Record):
-    """Patterns as a .gitignore has them, and why they are missing, if they are."""
+def find_ignore_list(facts: Facts, users: dict[str, str]) -> tuple[bytes, str]:
+    """Patterns as a .gitignore has them, and why they are missing, if they are.
 
-    patterns: bytes = b""
-    findings: tuple[Finding, ...] = ()
-
-
-def find_ignore_list(facts: Facts, users: dict[str, str]) -> IgnoreList:
-    """Read the list if no agent can choose which file that is: one may have made it a symlink to a key."""
+    The list is read if no agent can choose which file that is: one may have made it a symlink to a key.
+    """
     home, environ = facts.host.person.home, facts.host.environ
     configuration = environ.get("XDG_CONFIG_HOME") or f"{home}/.config"
     path = normalize(expand_home(users[IGNORE_LIST], home) if users.get(IGNORE_LIST) else f"{configuration}/git/ignore")
-    if not path.startswith("/") or facts.tree.lstat(path) is None:
-        return IgnoreList()
-    real = facts.tree.resolve(path)
+    real = facts.tree.resolve(path) if path.startswith("/") else None
     if real is None or not facts.tree.is_file(real):
-        return IgnoreList()
+        return b"", ""
     own = (home, configuration, f"{configuration}/git")
-    if facts.reach.leads_through(path) or not all(_is_the_users(link, own) for link, _ in facts.tree.links(path)):
-        return _left_out(path, "leads through where agents may have written")
-    if refuse_readable(real, facts.person.homes, facts.places):
-        return _left_out(path, "leads to a place that stays outside")
-    content = facts.tree.read_plain(real, LARGEST_LIST + 1) or b""
+    is_chosen = facts.reach.leads_through(path) or not all(
+        _is_the_users(link, own) for link, _ in facts.tree.links(path)
+    )
+    is_secret = bool(refuse_readable(real, facts.person.homes, facts.places))
+    content = b"\0" if is_chosen or is_secret else facts.tree.read_plain(real, LARGEST_LIST + 1) or b""
     if len(content) > LARGEST_LIST or b"\0" in content or secret_value(content.decode(errors="replace")):
-        return _left_out(path, "does not look like one")
-    return IgnoreList(content if content.endswith(b"\n") or not content else content + b"\n")
+        why = f"your ignore list stays outside: {path} does not look like one, or leads where agents or secrets are"
+        return b"", why
+    return (content if content.endswith(b"\n") or not content else content + b"\n"), ""
 
 
 def _is_the_users(link: str, own: tuple[str, ...]) -> bool:
     """Whether a symlink is where people keep those to their dotfiles, or above the home, or the system's."""
     return posixpath.dirname(link) in own or is_inside(own[0], link) or is_systems(link)
-
-
-def _left_out(path: str, why: str) -> IgnoreList:
-    return IgnoreList(findings=(Finding(Finding.NOTE, "git", f"your ignore list stays outside: {path} {why}"),))

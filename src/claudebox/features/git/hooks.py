@@ -11,10 +11,9 @@ from claudebox.errors import quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.git import common_directory
 from claudebox.host.git import parse_config
-from claudebox.host.secrets import contained_secret, refuse_readable
-from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
+from claudebox.model import FROM_HOST, SYMLINK, Finding, Mount
 from claudebox.mounts import arrange, find_holder
-from claudebox.paths import expand_home, is_inside, move, normalize
+from claudebox.paths import expand_home, move, normalize
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,11 +27,6 @@ ENV = "/usr/bin/env"
 PRE_COMMIT = "INSTALL_PYTHON="  # in the hook that pre-commit has written
 LONGEST = 200
 OF_NODE = ("npx", "npm", "pnpm", "yarn", "bun", "node")
-SHOWN = Origin.of_rule("git", "pre-commit, which the hooks run")
-# What is in a virtual environment. Whoever made one of a whole project has other files there, too.
-OF_VENV = frozenset("bin etc include lib lib64 man pyvenv.cfg share .gitignore .lock CACHEDIR.TAG".split())
-TOKENS = ("pip.conf", "pipx_metadata.json", "uv-receipt.toml")  # they may hold one, for a registry
-HIDDEN = Origin.of_rule("secret", "may hold tokens")
 TOLD = (
     "The hook `{hook}` needs `{program}`, which is not in the box, so `git commit` fails. Run its checks by hand where "
     "you can, commit with `--no-verify`, and tell the user that you did."
@@ -51,13 +45,7 @@ def decide(facts: Facts, draft: Draft) -> Contribution:
         return _is_shown(tree, mounts, program) or (is_python and has("pre-commit"))
 
     missing = [(hook, program) for hook, program in find_needed(facts) if not has(program)]
-    roots = {program: environment_of(facts, mounts, program) for _, program in missing}
-    shown = list(dict.fromkeys(filter(None, roots.values())))
-    missing = [(hook, program) for hook, program in missing if not roots[program]]
-    tokens = [f"{root}/{name}" for root in shown for name in tree.entries(root) if name in TOKENS]
     return Contribution(
-        mounts=tuple(Mount(RO, root, SHOWN, source=root) for root in shown),
-        hides=tuple(Mount(HIDE, path, HIDDEN, is_dir=tree.is_dir(path)) for path in tokens),
         findings=tuple(_finding(hook, program) for hook, program in missing),
         told=tuple(TOLD.format(hook=hook, program=program.replace("`", "")) for hook, program in missing),
     )
@@ -120,28 +108,3 @@ def _is_visible(mounts: Sequence[Mount], path: str) -> bool:
     if holder is None or holder.kind not in (*FROM_HOST, SYMLINK):
         return False
     return holder.kind == SYMLINK or move(path, holder.path, holder.source) == path
-
-
-def environment_of(facts: Facts, mounts: Sequence[Mount], python: str) -> str:
-    """The virtual environment of pre-commit to which this Python belongs, if it may be shown; else "".
-
-    A hook is a claim of the repository. So it has to be an environment that has pre-commit, and lie where neither
-    secrets nor agents are.
-    """
-    tree, reach, root = facts.tree, facts.reach, posixpath.dirname(posixpath.dirname(python))
-    libraries = [f"{root}/lib/{name}/site-packages/pre_commit" for name in tree.entries(f"{root}/lib")]
-    # A symlink has no place for a cover, so a token behind one keeps the whole environment outside.
-    tokens = [name for name in TOKENS if not tree.is_link(f"{root}/{name}")]
-    is_environment = (
-        tree.is_file(f"{root}/pyvenv.cfg")
-        and any(map(tree.is_plain_directory, libraries))
-        and OF_VENV.union(tokens).issuperset(tree.entries(root))
-    )
-    if not python.startswith("/") or not is_environment or tree.resolve(root) != root or not tree.is_executable(python):
-        return ""
-    if reach.leads_through(root) or reach.enters(root):
-        return ""
-    if refuse_readable(root, facts.person.homes, facts.places) or contained_secret(root, facts.places) is not None:
-        return ""
-    real = tree.resolve(python) or ""
-    return root if is_inside(real, root) or _is_visible(mounts, real) else ""

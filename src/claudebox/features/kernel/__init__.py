@@ -33,13 +33,17 @@ LIFE_FINDING = Finding(
     "(sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0)",
 )
 
-# Parts of /proc that are covered for root alone: other accounts may not touch them anyway.
-KERNEL_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
-KERNEL_HIDDEN = (
+# What root owns in /proc and could write without any capability, such as the host's core_pattern. Other accounts may
+# not touch it anyway.
+ROOTS = Origin.of_rule("root", "root's part of the kernel")
+ROOT_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
+ROOT_HIDDEN = (
     *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
     *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
     *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
 )
+# Settings, and names of keys, which the kernel shows in every namespace.
+KERNELS = Origin.of_rule("kernel", "settings and names of keys")
 KERNEL_SETTINGS = "/proc/sys"  # some belong to the namespaces of the box, and so to the account that made them
 KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
 OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
@@ -55,11 +59,13 @@ class KernelFeature(Feature):
         has_userns = allows_userns(userns, as_root=facts.is_root)
         owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
         # With a cover in the way, the kernel would let no namespace of the box have a /proc.
-        covers = kernel_covers(tree) if not has_userns else []
+        covered = covers(tree, KERNELS, (KERNEL_SETTINGS,), KEYS) if not has_userns else []
+        if facts.is_root:
+            covered += covers(tree, ROOTS, ROOT_READ_ONLY, ROOT_HIDDEN)
         text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
         risks = [Finding(Finding.RISK, userns.origin.shown, text)] if has_userns else []
         return Contribution(
-            mounts=(*covers, *(kernel_masks(tree) if facts.is_root else ())),
+            mounts=tuple(covered),
             findings=(*risks, *([] if owns_pid_namespace else [LIFE_FINDING])),
             kernel=Kernel(
                 call_filter(host.machine, with_namespaces=has_userns, with_setgid=is_shared(facts)),
@@ -114,20 +120,12 @@ def can_disable_userns(tree: Tree, bwrap: str) -> bool:
     return not program.startswith(ELF) or b"--disable-userns" in program
 
 
-def kernel_masks(tree: Tree) -> list[Mount]:
-    """Cover what root owns in /proc and could write without any capability, such as the host's core_pattern."""
-    origin = Origin.of_rule("root", "root's part of the kernel")
-    shown = [path for path in KERNEL_READ_ONLY if tree.exists(path)]
-    hidden = [path for path in KERNEL_HIDDEN if tree.exists(path)]
+def covers(tree: Tree, origin: Origin, read_only: tuple[str, ...], hidden: tuple[str, ...]) -> list[Mount]:
+    """Cover what this kernel has of it."""
+    paths = {path: tree.is_dir(path) for path in (*read_only, *hidden) if tree.exists(path)}
     return [
-        *(Mount(RO, path, origin, source=path, is_dir=tree.is_dir(path)) for path in shown),
-        *(Mount(HIDE, path, origin, is_dir=tree.is_dir(path)) for path in hidden),
+        Mount(RO, path, origin, source=path, is_dir=is_dir)
+        if path in read_only
+        else Mount(HIDE, path, origin, is_dir=is_dir)
+        for path, is_dir in paths.items()
     ]
-
-
-def kernel_covers(tree: Tree) -> list[Mount]:
-    """Keep settings from being changed, and the names of keys, which the kernel shows in every namespace, from view."""
-    origin = Origin.of_rule("kernel", "settings and names of keys")
-    settings = Mount(RO, KERNEL_SETTINGS, origin, source=KERNEL_SETTINGS)
-    keys = [Mount(HIDE, path, origin, is_dir=False) for path in KEYS if tree.exists(path)]
-    return [*([settings] if tree.exists(KERNEL_SETTINGS) else []), *keys]

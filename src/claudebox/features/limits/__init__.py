@@ -75,9 +75,7 @@ class LimitsFeature(Feature):
     def before(self, launch: Launch) -> None:
         from claudebox.features.limits import systemd
 
-        limits = launch.get(Limits)
-        systemd.put_into_force(limits)
-        launch.limits_memory = bool(limits.memory)
+        systemd.put_into_force(launch.get(Limits))
 
 
 LIMITS = LimitsFeature()

@@ -11,72 +11,41 @@ import os
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.limits import CPU, LIMITS, MEMORY, PIDS, Limits
-from claudebox.host.tree import Tree
 from claudebox.model import Finding, Step
-from claudebox.settings import Amount
 
 PLACES = ("/usr/bin", "/bin", "/run/current-system/sw/bin")
 GROUPS = "/sys/fs/cgroup"
 DELEGATE = "/etc/systemd/system/user@.service.d"
+NOT_IN_FORCE = f"""let systemd hand this to your account, and log in again:
+      sudo mkdir -p {DELEGATE}
+      printf '[Service]\\nDelegate=cpu memory pids\\n' |
+        sudo tee {DELEGATE}/delegate.conf
+      sudo systemctl daemon-reload
+      or start the box without --memory, --pids and --cpu"""
 
 
 def decide(facts: Facts, _: Draft) -> Contribution:
     # systemd and the kernel use the same names.
     said = {one.name: value for one in (MEMORY, PIDS, CPU) if (value := facts.settings[one]) is not None}
-    limits = plan_limits(facts.tree, said, facts.host.person.uid)
+    uid = facts.host.person.uid
+    bus = f"/run/user/{uid}/bus" if uid else "/run/dbus/system_bus_socket"
+    busctl = next((f"{place}/busctl" for place in PLACES if facts.tree.is_executable(f"{place}/busctl")), "")
+    if not busctl or not facts.tree.exists(bus):
+        first, lacking = next(iter(said.values())).origin.shown, bus if busctl else "busctl"
+        raise Problem(
+            f"{first} needs systemd, which does not manage your processes here: there is no {lacking}",
+            "start claudebox from a login that systemd manages\n"
+            "      (on Debian: sudo apt install dbus-user-session), or without limits",
+        )
+    numbers = [said[name].number if name in said else 0 for name in ("memory", "pids", "cpu")]
     return Contribution(
         findings=tuple(
             Finding(Finding.NOTE, limit.origin.shown, f"{name} of the box is limited to {limit.text}")
             for name, limit in said.items()
         ),
         steps=(Step(Step.BEFORE, LIMITS),),
-        records=(limits,),
+        records=(Limits(busctl, *numbers),),
     )
-
-
-def plan_limits(tree: Tree, said: dict[str, Amount], uid: int) -> Limits:
-    first = next(iter(said.values())).origin.shown
-    busctl = next((f"{place}/busctl" for place in PLACES if tree.is_executable(f"{place}/busctl")), "")
-    if not busctl or not tree.exists(f"{manager(uid)}/systemd") or not tree.exists(bus(uid)):
-        raise Problem(
-            f"{first} needs systemd, which does not manage your processes here: there is no "
-            f"{'busctl' if not busctl else bus(uid)}",
-            "start claudebox from a login that systemd manages\n"
-            "      (on Debian: sudo apt install dbus-user-session), or without limits",
-        )
-    _check_controllers(tree, said, uid)
-    return Limits(busctl, *(said[name].number if name in said else 0 for name in ("memory", "pids", "cpu")))
-
-
-def manager(uid: int) -> str:
-    """Where the systemd that manages this account's processes keeps its files."""
-    return f"/run/user/{uid}" if uid else "/run"
-
-
-def bus(uid: int) -> str:
-    return f"/run/user/{uid}/bus" if uid else "/run/dbus/system_bus_socket"
-
-
-def _check_controllers(tree: Tree, said: dict[str, Amount], uid: int) -> None:
-    """Raise a Problem unless the kernel can limit all of this, and the administrator lets this account do so."""
-    if not tree.exists(f"{GROUPS}/cgroup.controllers"):
-        raise Problem(
-            f"{next(iter(said.values())).origin.shown} needs control groups of version 2, which this host does not use",
-            "add systemd.unified_cgroup_hierarchy=1 to the kernel's command line",
-        )
-    group = f"/user.slice/user-{uid}.slice/user@{uid}.service" if uid else ""
-    known = (tree.text(f"{GROUPS}{group}/cgroup.controllers") or "").split()
-    for name, value in said.items():
-        if name not in known:
-            raise Problem(
-                f"{value.origin.shown}: the administrator of this host lets nobody limit it (no `{name}` in "
-                f"cgroup.controllers of {group or GROUPS})",
-                f"sudo mkdir -p {DELEGATE}\n"
-                "      printf '[Service]\\nDelegate=cpu memory pids\\n' |\n"
-                f"        sudo tee {DELEGATE}/delegate.conf\n"
-                "      sudo systemctl daemon-reload\n"
-                "      and log in again",
-            )
 
 
 SERVICE = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
@@ -94,10 +63,10 @@ def put_into_force(limits: Limits) -> None:
     if refusal:
         raise Problem(f"systemd refuses to limit the box: {refusal}", "start it without --memory, --pids and --cpu")
     group = _group(unit)
-    lacking = [name for name, wanted in _files(limits).items() if group is None or _read(group, name) != wanted]
+    lacking = [name for name, wanted in _files(limits).items() if not group or _read(group, name) != wanted]
     if lacking:
         what = f"systemd did not limit the box: {', '.join(lacking)} is not as it should be"
-        raise Problem(what, "start it without --memory, --pids and --cpu")
+        raise Problem(what, NOT_IN_FORCE)
 
 
 def request(limits: Limits, unit: str, pid: int, *, is_root: bool) -> list[str]:
@@ -143,19 +112,18 @@ def _ask(limits: Limits, unit: str) -> str:
     return "" if done.returncode == 0 else said or f"{limits.busctl} failed"
 
 
-def _group(unit: str) -> str | None:
+def _group(unit: str) -> str:
     """Wait until this process is in the group that was asked for: systemd answers before that is so."""
     import time
 
     end = time.monotonic() + MOVE_PATIENCE_SECONDS
     while time.monotonic() < end:
-        with open("/proc/self/cgroup") as groups:
-            for line in groups:
-                path = line.strip().removeprefix("0::")
-                if line.startswith("0::") and path.endswith(f"/{unit}"):
-                    return GROUPS + path
+        with open("/proc/self/cgroup") as file:
+            path = file.read().rpartition("0::")[2].strip()  # the line of version 2, which is the last
+        if path.endswith(f"/{unit}"):
+            return GROUPS + path
         time.sleep(GLANCE_SECONDS)
-    return None
+    return ""
 
 
 def _read(group: str, name: str) -> str:

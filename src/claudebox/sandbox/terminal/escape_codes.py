@@ -167,137 +167,84 @@ CONTROLS = {
     "\x18": "does nothing but start a transfer of files (ZMODEM)",
 }
 
-# Strings that leave something on, by how they begin, with how each of them may end it, and what ends it here.
-LASTING_STRINGS = {
-    "8;": (r"8;[^;]*;", "8;;", "link: all that follows would be part of it"),
-    "9;4;": (r"9;4;(?:0.*)?", "9;4;0;", "progress"),
-    "7501;state=": (r"7501;state=clear.*", "7501;state=clear", "status of Claude Code"),
-    "21337;": (r"21337(?:;[a-z-]+=)*", "21337;indicator=;status=;status-color=", "status of Claude Code"),
-}
-
-
 ESC, BEL, STRING_END = "\x1b", "\x07", "\x1b\\"
 SHIFT_OUT = "\x0e"  # to another character set
-MOST_KEYBOARDS = 99  # how often a program may have put the keyboard's state aside; terminals keep fewer
-LAST_COLOUR = 19
-KEY_OPTIONS = tuple("0123467")
 SGR_AND_CHARSET = "\x1b[m\x1b(B\x0f"
-KEYPAD_OFF = "\x1b>"
-MARGINS_OFF = "\x1b7\x1b[r\x1b8"  # it goes to the corner of the screen, too
-CURSOR_STYLE_OFF = "\x1b[0 q"
-PALETTE_OFF = "\x1b]R"  # on the Linux console, which has its own way to set it, too
 MODES_OFF = {f"\x1b[{mode}{normal}": number for number, (mode, (normal, _)) in enumerate(MODES.items())}
 ALTERNATE_SCREENS_OFF = ("\x1b[?1049l", "\x1b[?1047l", "\x1b[?47l")
+KEYBOARD_OFF = "\x1b[<99u\x1b[=0u"  # kitty's: all that was put aside is forgotten; terminals keep fewer
 
 
-def _osc(body: str) -> str:
-    return f"{ESC}]{body}{STRING_END}"
+def _osc(*bodies: object) -> str:
+    return "".join(f"{ESC}]{body}{STRING_END}" for body in bodies)
+
+
+# What else a program may leave behind: the codes, after ESC, and what brings back what is usual. It is sent at the end
+# once such a code was passed, also if the program has undone it: that changes nothing.
+LASTING = (
+    (r"\[[\d;:]+r", "\x1b7\x1b[r\x1b8"),  # margins; to take them back goes to the corner of the screen, too
+    (r"\[[\d;:]+ q", "\x1b[0 q"),  # form of the cursor
+    (r"\[>.+[mn]", "\x1b[>m\x1b[>4m"),  # xterm's modifyOtherKeys and its like: all of them; some know just the fourth
+    (r"\[>.+f", "\x1b[>f\x1b[>4f"),
+    (r"=", "\x1b>"),  # keypad
+    (r"P=1s.+", "\x1b[?2026l"),  # synchronized output
+    (r"\]P.+", "\x1b]R"),  # palette of the Linux console
+    (r"\][45];(?!(?:\d+;\?;?)+[\x07\x1b]).+", _osc(104, 105)),  # colours, unless it only asks for them
+    (r"\]1\d;(?!(?:\?;?)+[\x07\x1b]).+", _osc(*range(110, 120))),
+    (r"\]8;.+", _osc("8;;")),  # link: all that follows would be part of it
+    (r"\]9;4;.+", _osc("9;4;0;")),  # progress
+    (r"\]7501;state=.+", _osc("7501;state=clear")),
+    (r"\]21337;.+", _osc("21337;indicator=;status=;status-color=")),
+)
+LASTING_CODE = re.compile("|".join(f"({code})" for code, _ in LASTING))
+MODE_CODE = re.compile(r"\[(\??)([\d;]+)([hlr])")
+KEYBOARD_CODE = re.compile(r"\[[>=].*u")
 
 
 class LeftOn:
-    """What is on at the moment, by the codes that switch it off."""
+    """What is on at the moment, or was, by the codes that switch it off."""
 
     def __init__(self) -> None:
         self.is_styled = False  # some code was passed, so the text may have a colour or another character set
-        self._off: set[str] = set()
-        self._keyboards = {True: 0, False: 0}  # on the alternate screen, and on the other
-        self._is_keyboard_set = {True: False, False: False}
+        self._modes: set[str] = set()
+        self._others: set[str] = set()
+        self._keyboards: set[bool] = set()  # kitty's protocol was used on the alternate screen, and on the other
 
-    def note(self, off: str, *, is_on: bool) -> None:
-        (self._off.add if is_on else self._off.discard)(off)
-
-    def note_control_sequence(self, ending: str, numbers: str) -> None:
-        private, final = ending[:-1], ending[-1]
-        if ending == "r":
-            self.note(MARGINS_OFF, is_on=numbers != "")
-        elif private in ("", "?") and final in "hlr":
-            self._note_modes(private, numbers, final)
-        elif final == "u":
-            self._note_keyboard(private, numbers)
-        elif ending in (">m", ">n", ">f"):
-            self._note_key_option(numbers, final)
-        elif ending == "#Q":
-            # The colours are what was put aside before.
-            self._off.update(_osc(f"1{place}") for place in ("04", "05", *range(10, LAST_COLOUR + 1)))
-        elif ending == " q":
-            self.note(CURSOR_STYLE_OFF, is_on=numbers not in ("", "0"))
-
-    def note_string(self, introducer: str, body: str) -> None:
-        if introducer == "P" and body in ("=1s", "=2s"):
-            self._note_modes("?", "2026", "h" if body == "=1s" else "l")
-        if introducer != "]":
-            return
-        for beginning, (ending, off, _) in LASTING_STRINGS.items():
-            if body.startswith(beginning):
-                self.note(_osc(off), is_on=re.fullmatch(ending, body) is None)
-        self._note_colours(body)
+    def note(self, code: str) -> None:
+        if lasting := LASTING_CODE.fullmatch(code, 1):
+            assert lasting.lastindex is not None
+            self._others.add(LASTING[lasting.lastindex - 1][1])
+        elif mode := MODE_CODE.fullmatch(code, 1):
+            self._note_modes(mode[1], mode[2], mode[3])
+        elif KEYBOARD_CODE.fullmatch(code, 1):
+            self._keyboards.add(self._on_alternate)
 
     def undo(self) -> str:
         """The codes, in an order in which none disturbs another. Nothing if the program has sent no code at all."""
         if not self.is_styled:
             return ""
-        modes = sorted(self._off & MODES_OFF.keys(), key=MODES_OFF.__getitem__)
         return "".join(
             (
                 STRING_END,  # in case that a string was cut when its reader was killed
-                *self._undo_keyboard(on_alternate=True),
-                *modes,
-                *self._undo_keyboard(on_alternate=False),
-                *sorted(self._off - MODES_OFF.keys()),
+                KEYBOARD_OFF if self._on_alternate and True in self._keyboards else "",
+                *sorted(self._modes, key=MODES_OFF.__getitem__),
+                KEYBOARD_OFF if False in self._keyboards else "",
+                *sorted(self._others),
                 SGR_AND_CHARSET,
             )
         )
 
     @property
     def _on_alternate(self) -> bool:
-        return not self._off.isdisjoint(ALTERNATE_SCREENS_OFF)
-
-    def _note_colours(self, body: str) -> None:
-        number, *values = body.split(";")
-        if number in ("4", "5") and any(colour != "?" for colour in values[1::2]):
-            self.note(_osc(f"10{number}"), is_on=True)
-        elif len(number) == 2 and number[0] == "1":
-            # Each further colour is for the next number.
-            for place, colour in enumerate(values[: LAST_COLOUR + 1 - int(number)], int(number)):
-                if colour != "?":
-                    self.note(_osc(f"1{place}"), is_on=True)
-        elif not values:
-            # Some terminals take an empty value for a colour that they do not know.
-            self.note(_osc(number), is_on=False)
+        return not self._modes.isdisjoint(ALTERNATE_SCREENS_OFF)
 
     def _note_modes(self, private: str, numbers: str, switch: str) -> None:
         """`r` is what was put aside before: on, perhaps."""
         for number in numbers.split(";"):
             normal = MODES[private + number][0]
             if normal:
-                self.note(f"\x1b[{private}{number}{normal}", is_on=switch != normal)
-
-    def _note_keyboard(self, private: str, numbers: str) -> None:
-        """kitty's protocol keeps a stack for each of the two screens."""
-        screen = self._on_alternate
-        if private == ">":
-            self._keyboards[screen] = min(self._keyboards[screen] + 1, MOST_KEYBOARDS)
-        elif private == "<":
-            popped = int(numbers) if numbers.isdigit() and numbers != "0" else 1
-            self._keyboards[screen] = max(self._keyboards[screen] - popped, 0)
-        elif private == "=":
-            # With another second number, none of what is set is switched off.
-            self._is_keyboard_set[screen] = numbers not in ("", "0", "0;1")
-
-    def _undo_keyboard(self, on_alternate: bool) -> list[str]:
-        if on_alternate and not self._on_alternate:
-            return []
-        count = self._keyboards[on_alternate]
-        popping = [f"\x1b[<{count}u"] if count else []
-        return [*popping, "\x1b[=0u"] if self._is_keyboard_set[on_alternate] else popping
-
-    def _note_key_option(self, numbers: str, final: str) -> None:
-        """xterm's modifyOtherKeys and its like."""
-        number, *values = numbers.replace(":", ";").split(";")
-        number = number.lstrip("0") or "0"
-        is_on = bool(values) or final == "n"
-        if number in KEY_OPTIONS or not is_on:
-            self.note(f"\x1b[>{number}{'f' if final == 'f' else 'm'}", is_on=is_on)
+                off = f"\x1b[{private}{number}{normal}"
+                (self._modes.discard if switch == normal else self._modes.add)(off)
 
 
 # A picture of kitty comes in pieces of 4096; an address may be longer.
@@ -309,7 +256,6 @@ CAN = "\x18"
 # 0x80 to 0x9f: in UTF-8, and as bytes that are not part of any UTF-8, which Python decodes to the second range.
 C1 = r"\x80-\x9f\udc80-\udc9f"
 UNWANTED = re.compile(rf"[{''.join(CONTROLS)}{C1}]")
-C1_IN_UTF8 = re.compile(rb"\xc2[\x80-\x9f]")
 # Control sequences of numbers only that no row refuses, and that leave nothing switched on. Most are of this kind.
 HARMLESS = rf"\[[0-9;:]{{0,{LONGEST_NUMBERS}}}+[@A-HJ-MPSTXZ`a-gm]"
 # The first of them is what ordinary output costs: a search for one character is fast, one for two is not.
@@ -326,29 +272,16 @@ NOT_IN_STRINGS = re.compile(r"[\x00-\x1f\x7f]")
 PALETTE = re.compile(rf"{ESC}\](?:P[0-9A-Fa-f]{{7}}|R)")
 
 
+NOTHING = r"(?!)"  # matches no text
+
+
 def _any_of(rows: tuple[Passing, ...]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{row.pattern})" for row in rows) or r"(?!)", re.ASCII)
+    return re.compile("|".join(f"(?:{row.pattern})" for row in rows) or NOTHING, re.ASCII)
 
 
 KNOWN_STRINGS = {introducer: _any_of(rows) for introducer, rows in STRINGS.items()}
 KNOWN_ESCAPES = _any_of(ESCAPES)
-REFUSED = {
-    ending: re.compile(row.unless, re.ASCII) if row.unless else None
-    for row in CONTROL_SEQUENCES
-    for ending in row.endings
-}
-
-
-def _has_unwanted(text: str) -> bool:
-    """Whether there is something to replace. Two searches in what it encodes to are faster than one in the text."""
-    if any(control in text for control in CONTROLS):
-        return True
-    if text.isascii():
-        return False
-    try:
-        return C1_IN_UTF8.search(text.encode()) is not None
-    except UnicodeEncodeError:  # some bytes are no UTF-8
-        return True
+REFUSED = {ending: re.compile(row.unless or NOTHING, re.ASCII) for row in CONTROL_SEQUENCES for ending in row.endings}
 
 
 class OutputFilter:
@@ -365,7 +298,7 @@ class OutputFilter:
     def feed(self, data: bytes) -> bytes:
         """What of it may be written to the terminal, and of what was held before."""
         text = self._decoder.decode(data)
-        if _has_unwanted(text):
+        if not text.isascii() or any(control in text for control in CONTROLS):
             text = UNWANTED.sub(CAN, text)
         text, self._held = self._held + text, ""
         position = self._drop_string(text, 0) if self._is_dropping else 0
@@ -375,7 +308,9 @@ class OutputFilter:
             start = suspect.start()
             passing.append(text[position:start])
             code, position = self._judge(text, start)
-            passing.append(code)
+            if code:
+                self._left_on.note(code)
+                passing.append(code)
         passing.append(text[position:])
         passed = "".join(passing)
         if ESC in passed or SHIFT_OUT in passed:
@@ -408,29 +343,15 @@ class OutputFilter:
         if not match["final"]:
             # Nothing is missing but the rest, or there is something in between.
             return self._hold(text, start) if end == len(text) else ("", end)
-        passes = self._passes_control_sequence(match) if introducer == "[" else self._passes_escape(match)
+        if introducer == "[":
+            ending = match["private"] + match["middle"] + match["final"]
+            passes = ending not in REFUSED or REFUSED[ending].fullmatch(match["numbers"])
+        else:
+            passes = KNOWN_ESCAPES.fullmatch(match["middle"] + match["final"])
         return match[0] if passes else "", end
-
-    def _passes_control_sequence(self, match: re.Match[str]) -> bool:
-        ending = match["private"] + match["middle"] + match["final"]
-        if ending in REFUSED:
-            unless = REFUSED[ending]
-            if unless is None or not unless.fullmatch(match["numbers"]):
-                return False
-        self._left_on.note_control_sequence(ending, match["numbers"])
-        return True
-
-    def _passes_escape(self, match: re.Match[str]) -> bool:
-        code = match["middle"] + match["final"]
-        if KNOWN_ESCAPES.fullmatch(code) is None:
-            return False
-        if code in ("=", ">"):
-            self._left_on.note(KEYPAD_OFF, is_on=code == "=")
-        return True
 
     def _judge_string(self, text: str, start: int, introducer: str) -> tuple[str, int]:
         if palette := PALETTE.match(text, start):
-            self._left_on.note(PALETTE_OFF, is_on=True)
             return palette[0], palette.end()
         begin = start + 2
         end = END.search(text, begin)
@@ -448,24 +369,20 @@ class OutputFilter:
         is_whole = ended == STRING_END or (ended == BEL and introducer == "]")
         if not is_whole or NOT_IN_STRINGS.search(body) or not KNOWN_STRINGS[introducer].fullmatch(body):
             return "", after
-        self._left_on.note_string(introducer, body)
         return text[start:after], after
 
     def _drop_string(self, text: str, position: int) -> int:
         """Where the text goes on after the end of the string. A code that breaks it off is not part of it."""
-        self._is_dropping = True
         end = END.search(text, position)
+        is_unknown = end is not None and end[0] == ESC and end.end() == len(text)  # what follows ESC decides
+        self._is_dropping = end is None or is_unknown
         if end is None:
             return len(text)
-        if end[0] == ESC:
-            following = text[end.end() : end.end() + 1]
-            if not following:
-                self._held = ESC
-                return len(text)
-            self._is_dropping = False
-            return end.end() + 1 if following == "\\" else end.start()
-        self._is_dropping = False
-        return end.end()
+        if is_unknown:
+            self._held = ESC
+            return len(text)
+        is_broken_off = end[0] == ESC and text[end.end()] != "\\"
+        return end.start() if is_broken_off else end.end() + (end[0] == ESC)
 
     def _hold(self, text: str, start: int) -> tuple[str, int]:
         self._held = text[start:]

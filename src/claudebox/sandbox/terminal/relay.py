@@ -196,7 +196,7 @@ class Relay:
         # In a pipeline somebody else may be reading keys: we do when the program asks for some.
         self.wants_keys = os.isatty(0) and os.isatty(1)
         self.poll = select.poll()
-        self.masks: dict[int, int] = {}
+        self.has_lost_user = False  # the window is closed
         self.watched: dict[int, Callable[[int], bool]] = {}
         self.signals: set[int] = set()  # those that nothing was done about yet
         self.sizes: list[tuple[float, int]] = []  # when to give the box's terminal so many rows
@@ -272,15 +272,14 @@ class Relay:
 
     def _choose_what_to_poll(self) -> None:
         """Poll a side only for what can be handled now."""
-        is_reading = self.user.is_raw and not self.keys
-        self._wait_for(self.user.descriptor, is_reading, bool(self.output))
-        self._wait_for(self.master, not self.output, bool(self.keys) and not self.awaited)
+        if not self.has_lost_user:
+            is_reading = self.user.is_raw and not self.keys
+            self._wait_for(self.user.descriptor, is_reading, bool(self.output))
+        if self.master >= 0:
+            self._wait_for(self.master, not self.output, bool(self.keys) and not self.awaited)
 
     def _wait_for(self, descriptor: int, to_read: bool, to_write: bool) -> None:
-        mask = (select.POLLIN if to_read else 0) | (select.POLLOUT if to_write else 0)
-        if descriptor >= 0 and self.masks.get(descriptor) != mask:
-            self.masks[descriptor] = mask
-            self.poll.register(descriptor, mask)
+        self.poll.register(descriptor, (select.POLLIN if to_read else 0) | (select.POLLOUT if to_write else 0))
 
     def _serve(self, descriptor: int, event: int) -> None:
         if descriptor == self.user.descriptor:
@@ -468,7 +467,7 @@ class Relay:
         Whether they get a signal, too, is up to the shell and the kernel, who know who runs in front or is disowned.
         """
         self.poll.unregister(self.user.descriptor)
-        self.masks[self.user.descriptor] = 0
+        self.has_lost_user = True
         self.user.lose()
         self.wants_keys = False
         self.output = b""

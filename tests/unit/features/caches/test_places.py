@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.features.caches import CACHES, HOSTS, PLACE, PLACES, Cache, inside, name_of
+from claudebox.features.caches import PLACE, PLACES, name_of
 from claudebox.host.secrets import SECRET_PLACES
-from claudebox.model import RW, SYMLINK, Finding, Plan, Step
+from claudebox.model import RW, SYMLINK, Finding, Plan
 from claudebox.paths import is_inside
 from hosts.machine import TREES, Machine
 
@@ -41,15 +41,8 @@ def test_no_two_places_have_one_name() -> None:
 
 def test_no_place_holds_or_is_a_secret_one() -> None:
     secret = [path for path, _ in SECRET_PLACES if path != "~/.cache/huggingface/token"]
-    for path in (*(path for path, _ in PLACES), *HOSTS):
+    for path, _ in PLACES:
         assert not [place for place in secret if is_inside(place, path) or is_inside(path, place)], path
-    # The agent's own may get there; the host's is not underneath.
-    assert not [path for path in HOSTS if is_inside("~/.cache/huggingface/token", path)]
-
-
-def test_each_cache_of_the_host_lies_below_a_link() -> None:
-    names = [name_of(path[2:], "") for path, _ in PLACES]
-    assert [path for path in HOSTS if not inside(path, names)] == []
 
 
 def test_worktrees_share_the_cache_and_projects_do_not(machine: Machine) -> None:
@@ -61,13 +54,13 @@ def test_worktrees_share_the_cache_and_projects_do_not(machine: Machine) -> None
 
 def test_none_keeps_nothing(machine: Machine) -> None:
     plan = machine.plan("--cache", "none")
-    assert (links(plan), mounted(plan), plan.get(Cache)) == ({}, [], None)
+    assert (links(plan), mounted(plan)) == ({}, [])
 
 
 def test_box_without_claude_leaves_no_state_behind_unless_asked(tmp_path: Path) -> None:
     bare = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant("/usr/bin/bwrap*\n~/shop/file")
     bare.environ["PATH"] = "/usr/bin"
-    assert (bare.plan("--run", "true").get(Cache), bare.plan("--run", "true").preparations) == (None, ())
+    assert (mounted(bare.plan("--run", "true")), bare.plan("--run", "true").preparations) == ([], ())
     assert mounted(bare.plan("--cache", "project", "--run", "true")) == [(RW, PLACE, "cache")]
 
 
@@ -91,40 +84,6 @@ def test_writable_cache_of_the_host_is_flagged(machine: Machine, place: str) -> 
     assert not machine.plan("--mount-ro", f"~/{place}").flagged
 
 
-@pytest.mark.req("SEC-01")
-def test_host_underneath_is_flagged_and_shows_caches_alone(machine: Machine) -> None:
-    machine.plant("~/.cache/pip/http/x\n~/.cache/mozilla/x\n~/.npm/_cacache/x\n~/.npm/_logs/x\n~/.cargo/registry/x")
-    plan = machine.plan("--cache", "host")
-    assert (plan.get(Cache) or Cache("")).lower == (
-        ("/home/alice/.cache/pip", "cache/pip"),
-        ("/home/alice/.npm/_cacache", "npm/_cacache"),
-        ("/home/alice/.cargo/registry", "cargo-registry"),
-    )
-    assert mounted(plan) == [(RW, PLACE, "cache-host")]
-    assert [finding.text for finding in plan.flagged] == [
-        "the box reads what this host has downloaded, private packages too"
-    ]
-    assert {Step(Step.BESIDE, CACHES), Step(Step.MOUNT, CACHES)} <= {*plan.steps}
-
-
-@pytest.mark.req("SEC-01")
-def test_cache_of_the_host_that_holds_a_secret_is_not_underneath(machine: Machine) -> None:
-    machine.plant("~/.gnupg -> .cache/pip/keys\n~/.cache/pip/keys/x\n~/.npm/_cacache/x")
-    plan = machine.plan("--cache", "host")
-    assert (plan.get(Cache) or Cache("")).lower == (("/home/alice/.npm/_cacache", "npm/_cacache"),)
-
-
-def test_host_is_not_underneath_where_an_agent_could_have_written(machine: Machine) -> None:
-    machine.plant("~/shop/elsewhere/x\n~/.cache/pip -> ~/shop/elsewhere")
-    plan = machine.plan("--cache", "host")
-    assert (plan.get(Cache) or Cache("")).lower == ()
-
-
-def test_project_gets_nothing_of_the_host_underneath_by_itself(machine: Machine) -> None:
-    machine.plant('~/shop/.claudebox.toml: cache = "host"')
-    assert mounted(machine.plan()) == [(RW, PLACE, "cache")]
-
-
 def test_project_may_do_without_a_cache(machine: Machine) -> None:
     machine.plant('~/shop/.claudebox.toml: cache = "none"')
-    assert machine.plan().get(Cache) is None
+    assert mounted(machine.plan()) == []

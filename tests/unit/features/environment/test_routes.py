@@ -375,9 +375,9 @@ def test_certificates_that_a_variable_chose_are_flagged_although_asked_for(desk:
     path = "/home/alice/shop/ca.pem"
     plan = desk.plan("--env", "NODE_EXTRA_CA_CERTS", plant=f"~/shop/ca.pem: {CERTIFICATE}", NODE_EXTRA_CA_CERTS=path)
     assert entering(plan, "NODE_EXTRA_CA_CERTS") == {"NODE_EXTRA_CA_CERTS": path}
-    assert about(plan, "NODE_EXTRA_CA_CERTS") == [
-        "risk: asked for by --env, although an agent can have written that file, and could trust anybody"
-    ]
+    (risk,) = about(plan, "NODE_EXTRA_CA_CERTS")
+    assert risk.startswith(f"risk: programs in the box believe whoever {path} names")
+    assert risk.endswith("an agent can have written that file, and could trust anybody")
     typed = desk.plan("--env", f"NODE_EXTRA_CA_CERTS={path}")
     assert about(typed, "NODE_EXTRA_CA_CERTS") == []
 
@@ -387,13 +387,6 @@ def test_bundle_that_an_agent_can_write_is_not_believed(desk: Desk) -> None:
     plan = desk.plan(plant=f"~/shop/ca.pem: {CERTIFICATE}", SSL_CERT_FILE="/home/alice/shop/ca.pem")
     assert entering(plan, "SSL_CERT_FILE") == {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
     assert about(plan, "SSL_CERT_FILE") == ["note: is not followed: an agent can have written that file"]
-
-
-def test_proxy_and_certificates_together_are_flagged(desk: Desk) -> None:
-    plan = desk.plan(plant=OWN_BUNDLE, HTTPS_PROXY=PROXY, NODE_EXTRA_CA_CERTS="/home/alice/certs/company.pem")
-    assert about(plan, "proxy") == [
-        "risk: requests go through proxy.example, which can read them if /home/alice/certs/company.pem names it"
-    ]
 
 
 # A variable may come from the project: direnv runs its .envrc.

@@ -50,6 +50,6 @@ def test_drawer_is_refused_and_a_directory_in_it_is_not(machine: Machine, drawer
     machine.plant(f"~{drawer}/.tool/settings: x\n~{drawer}/.tool/token: x")
     with pytest.raises(Problem) as caught:
         machine.plan("--mount-ro", f"~{drawer}")
-    assert caught.value.hint.startswith("name the directory in it that the agent needs")
+    assert caught.value.hint.startswith("mount only what the agent needs: a directory in it")
     hidden = [mount.path for mount in machine.plan("--mount-ro", f"~{drawer}/.tool").mounts if mount.kind == HIDE]
     assert f"/home/alice{drawer}/.tool/token" in hidden
