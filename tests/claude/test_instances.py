@@ -64,7 +64,6 @@ def test_all_that_is_kept_is_listed(user: Account) -> None:
         "No project has been started in a box yet.",
         "              3K  your own: .credentials.json, config.toml, profiles",
         "              3K  what claudebox remembers besides: decisions, of, packages",
-        "All of it is in ~/.claudebox. To remove it: claudebox --uninstall",
     ]
 
 
