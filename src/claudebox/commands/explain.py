@@ -5,8 +5,10 @@ Paths are answered here, and everything else by the feature that knows it.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import socket
+import stat
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -19,11 +21,11 @@ from claudebox.features.wishes import settle, wished_mounts
 from claudebox.host import Host
 from claudebox.host.programs import find
 from claudebox.host.secrets import refuse_readable, secret_places, secret_value
-from claudebox.host.tree import MOST_LINKS, Tree
+from claudebox.host.tree import Tree
 from claudebox.model import DEV, FROM_HOST, HIDE, LAYER, PROC, RO, RW, TMPFS, WRITABLE, Mount, Origin, Plan, SecretPlace
 from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, describe_origin, undo, with_reason
-from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
+from claudebox.paths import absolute, is_below, is_inside, move, shorten_home
 from claudebox.record import Record
 from claudebox.settings import MountWish, Settings
 from claudebox.settings.types import LAST_PORT, is_variable_name, port_number
@@ -59,6 +61,8 @@ DOES = {
     model.MASK: "masks",
     model.HIDE: "hides",
 }
+# The status of what bwrap makes.
+DIRECTORY, LINK = (os.stat_result((kind, *[0] * 9)) for kind in (stat.S_IFDIR, stat.S_IFLNK))
 # What bwrap puts into /dev. The other devices of the host are missing.
 DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
 
@@ -99,9 +103,10 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
     known = (*host.environ, *(variable.name for variable in plan.environment))
     is_variable = is_variable_name(word) and (word.isupper() or word in known)
     is_host = read_address(word) is not None or is_local_name(word.partition(":")[0])
-    answers = [PathQuestion(plan, host, word).answer()] if is_path else []
-    if "/" not in word and (file := _find_program(plan, host, word)):
-        answers.append(PathQuestion(plan, host, file).answer().replace(kind=Answer.PROGRAM))
+    inside = Inside(host.tree, plan.mounts)
+    answers = [PathQuestion(plan, host, inside, word).answer()] if is_path else []
+    if "/" not in word and (file := find_program(inside, plan, host, word)):
+        answers.append(PathQuestion(plan, host, inside, file).answer().replace(kind=Answer.PROGRAM))
     answers += answer(
         about.replace(
             path=path if is_path else "",
@@ -175,15 +180,48 @@ def _find_address(plan: Plan, host: str) -> Address | None:
 # Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files
 
 
-def _find_program(plan: Plan, host: Host, name: str) -> str:
-    """Where the box would find a program; if it does not, where this host does."""
-    inside = Inside(host.tree, plan.mounts)
-    path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
-    for file in (posixpath.join(directory, name) for directory in path.split(":")):
-        spot = inside.find(file)
-        if spot.exists and spot.host and host.tree.is_executable(spot.host):
-            return file
-    return find(host, name)
+class Inside(Tree):
+    """The files of a box as a program in it finds them: symlinks are followed through its mounts."""
+
+    def __init__(self, host: Tree, mounts: tuple[Mount, ...]) -> None:
+        super().__init__()
+        self.host = host
+        self.mounts = mounts
+
+    def holder(self, path: str) -> Mount:
+        found = find_holder(path, self.mounts)
+        assert found is not None, "a box has a root"
+        return found
+
+    def on_host(self, path: str) -> str:
+        """The path of the host that is shown there; "" if the box has something of its own."""
+        mount = self.holder(path)
+        return move(path, mount.path, mount.source) if mount.kind in FROM_HOST else ""
+
+    def lstat(self, path: str) -> os.stat_result | None:
+        mount, on_host = self.holder(path), self.on_host(path)
+        if mount.path == path and mount.kind == model.SYMLINK:
+            return LINK
+        if on_host and (status := self.host.lstat(on_host)) is not None:
+            return status
+        # bwrap makes the directories on the way to a mount.
+        if any(is_inside(other.path, path) for other in self.mounts):
+            return DIRECTORY
+        below = path.removeprefix(mount.path).strip("/").split("/")[0]
+        is_device = mount.kind == DEV and below in DEVICES
+        is_process = mount.kind == PROC and not below.isdigit() and self.host.lstat(path) is not None
+        return DIRECTORY if is_device or is_process else None
+
+    def link_target(self, path: str) -> str:
+        mount = self.holder(path)
+        return mount.source if mount.kind == model.SYMLINK else self.host.link_target(self.on_host(path))
+
+    def access(self, path: str) -> str:
+        mount = self.holder(path)
+        if mount.kind == model.FILE:  # which lies in what is around it, unless that is the host's
+            mount = find_holder(path, [other for other in self.mounts if other.kind == TMPFS]) or mount
+        # bwrap makes the root read-only once everything is in it.
+        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
 
 
 class Spot(Record):
@@ -193,101 +231,36 @@ class Spot(Record):
     mount: Mount  # the one that decides what is there
     exists: bool
     access: str
-    host: str = ""  # the path on the host, if the host's file is shown there
-    links: tuple[str, ...] = ()  # symlinks in the box that led here
+    host: str  # the path on the host, if the host's file is shown there
 
 
-class Inside:
-    """The files of a box."""
-
-    def __init__(self, tree: Tree, mounts: tuple[Mount, ...]) -> None:
-        self.tree = tree
-        self.mounts = mounts
-
-    def find(self, path: str) -> Spot:
-        waiting = _parts(path)
-        links: list[str] = []
-        here = ""
-        while waiting:
-            part = waiting.pop()
-            if part == "..":
-                here = here.rpartition("/")[0]
-                continue
-            here = f"{here}/{part}"
-            target = self._link_target(here)
-            if target and len(links) < MOST_LINKS:
-                links.append(here)
-                waiting += _parts(target)
-                here = "" if target.startswith("/") else here.rpartition("/")[0]
-            elif target or not self._at(here).exists:
-                rest = "/".join([here, *reversed(waiting)])
-                return self._at(rest).replace(exists=False, links=tuple(links))
-        return self._at(here or "/").replace(links=tuple(links))
-
-    def _link_target(self, path: str) -> str:
-        """What a symlink of the box says; "" for anything else."""
-        mount = self._holder(path)
-        if mount.kind == model.SYMLINK:
-            return mount.source
-        if mount.path == path or mount.kind not in FROM_HOST:
-            return ""
-        on_host = move(path, mount.path, mount.source)
-        return self.tree.link_target(on_host) if self.tree.is_link(on_host) else ""
-
-    def _at(self, path: str) -> Spot:
-        mount = self._holder(path)
-        host = move(path, mount.path, mount.source) if mount.kind in FROM_HOST else ""
-        return Spot(path, mount, self._exists(path, mount, host), self._access(path, mount), host)
-
-    def _exists(self, path: str, mount: Mount, host: str) -> bool:
-        # bwrap makes the directories on the way to a mount.
-        if mount.path == path or any(is_below(other.path, path) for other in self.mounts):
-            return True
-        below = path.removeprefix(mount.path).strip("/").split("/")[0]
-        if mount.kind == DEV:
-            return below in DEVICES
-        if mount.kind == PROC:
-            return not below.isdigit() and self.tree.lstat(path) is not None
-        return bool(host) and self.tree.lstat(host) is not None
-
-    def _access(self, path: str, mount: Mount) -> str:
-        if mount.kind == model.FILE:
-            above = find_holder(path, [other for other in self.mounts if other.kind == TMPFS])
-            return self._access(path, above) if above else RO
-        # bwrap makes the root read-only once everything is in it.
-        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
-
-    def _holder(self, path: str) -> Mount:
-        found = find_holder(path, self.mounts)
-        assert found is not None, "a box has a root"
-        return found
-
-
-def _parts(path: str) -> list[str]:
-    """The parts of a path in reverse, so that `pop` takes the first one."""
-    return [part for part in path.split("/") if part and part != "."][::-1]
+def find_program(inside: Inside, plan: Plan, host: Host, name: str) -> str:
+    """Where the box would find a program; if it does not, where this host does."""
+    path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
+    files = (posixpath.join(directory, name) for directory in path.split(":"))
+    return next(filter(inside.is_executable, files), "") or find(host, name)
 
 
 class PathQuestion:
     """One path as the user means it, and what is known about it on the host and in the box."""
 
-    def __init__(self, plan: Plan, host: Host, text: str) -> None:
+    def __init__(self, plan: Plan, host: Host, inside: Inside, text: str) -> None:
         self.plan = plan
         self.host = host
+        self.inside = inside
         self.named = absolute(text, host.cwd, host.person.home)
         self.real = host.tree.resolve(self.named)
         # A path that does not exist yet would be below the real path of one that does.
-        self.target = self.real or self._expected()
-        self.inside = Inside(host.tree, plan.mounts)
-        self.spot = self.inside.find(self.named)
+        self.target = self.real or host.tree.destination(self.named) or self.named
+        self.spot = self.find(self.named)
         table = secret_places(host.tree, host.person.homes, host.environ, host.cwd)
         self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
 
-    def _expected(self) -> str:
-        for above in (*parents(self.named), "/"):
-            if (real := self.host.tree.resolve(above)) is not None:
-                return move(self.named, above, real)
-        return self.named
+    def find(self, path: str) -> Spot:
+        inside = self.inside
+        place = inside.destination(path) or path
+        exists = inside.resolve(path) is not None
+        return Spot(place, inside.holder(place), exists, inside.access(place), inside.on_host(place))
 
     def answer(self) -> Answer:
         spots = list({spot.path: spot for spot in (self.spot, *self._appearances())}.values())
@@ -320,22 +293,20 @@ class PathQuestion:
             verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
             return self._answer(Answer.OUT, verdict, because, [], self.spot)
         because = self._secret() or [Because("no rule shows it")]
-        if self.spot.links:
-            because.insert(0, Because(f"the symlink {self._short(self.spot.links[-1])} in the box leads to it"))
-        because += [Because("this host does not have it")] if self.real is None else []
+        if links := self.inside.links(self.named):
+            because.insert(0, Because(f"the symlink {self._short(links[-1][0])} in the box leads to it"))
         return self._answer(Answer.OUT, "not in the box", because, self._ways_in(), self.spot)
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
-        access, place = (
-            (spot.access, spot.path) if state in (Answer.IN, Answer.OTHER, Answer.MADE, Answer.MASKED) else ("", "")
-        )
+        is_there = state in (Answer.IN, Answer.OTHER, Answer.MADE, Answer.MASKED)
+        access, place = (spot.access, spot.path) if is_there else ("", "")
         ways = tuple(dict.fromkeys(changes))
         return Answer(Answer.PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
 
     def _appearances(self) -> list[Spot]:
         """What is at each place of the box where a mount would show the file, its own path first."""
         places = sorted(find_appearances(self.target, self.plan.mounts), key=lambda path: path != self.target)
-        return [self.inside.find(path) for path in places]
+        return [self.find(path) for path in places]
 
     def _place(self, spot: Spot) -> str:
         return "" if spot.path in (self.named, self.spot.path) else f" as {self._short(spot.path)}"
@@ -369,20 +340,16 @@ class PathQuestion:
         return [Because(f"hidden in it: {', '.join(some(hidden, MOST_NAMED))}")] if hidden else []
 
     def _ways_for_shown(self, places: list[Spot]) -> list[Change]:
-        changes = [self._way_to_other_access(spot) for spot in places]
+        mount, access = places[0].mount, places[0].access
+        if is_guard(mount) and mount.origin != PIN:
+            what = "lets the agent change it, although this host may run it"
+            changes = [Change(what, ("--writable", self.target))]
+        else:
+            changes = self._mounts(RW if access == RO else RO)
         is_needed = any(spot.mount.source == self.target and spot.mount.origin.is_rule(*NEEDED) for spot in places)
         if not is_needed and not is_inside(self.host.cwd, self.target):
             changes.append(Change("keeps it out", ("--hide", self.target)))
         return changes + [way for spot in places if spot.mount.source == self.target for way in _undo_mount(spot.mount)]
-
-    def _way_to_other_access(self, spot: Spot) -> Change:
-        if is_guard(spot.mount) and spot.mount.origin != PIN:
-            return Change("lets the agent change it, although this host may run it", ("--writable", self.target))
-        wanted, destination = RW if spot.access == RO else RO, "" if spot.path == self.target else spot.path
-        if refusal := self.refusal(wanted, self.target, destination):
-            return Change(f"cannot be made {ACCESS[wanted]}: {refusal}")
-        value = f"{self.target}:{destination}" if destination else self.target
-        return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
 
     def _secret(self) -> list[Because]:
         for place in self.places:
@@ -392,23 +359,22 @@ class PathQuestion:
         return []
 
     def _ways_in(self) -> list[Change]:
-        if self.real is None:
-            refused = refuse_readable(self.target, self.host.person.homes, self.places)
-            missing = Change("shows it, once it exists on this host", ("--mount-ro", self.named))
-            return [Change(f"cannot be changed: {refused}") if refused else missing]
-        # If its own name is a symlink in the box, the place that it leads to may work.
-        for source in dict.fromkeys((self.named, self.target)):
-            if not self.refusal(RO, source):
-                writable = Change("shows it, writable", ("--mount-rw", source))
-                if refused := self.refusal(RW, source):
-                    writable = Change(f"cannot be made writable: {refused}")
-                return [Change("shows it, read-only", ("--mount-ro", source)), writable]
-        return [Change(f"cannot be changed: {self.refusal(RO, self.target)}")]
+        never = refuse_readable(self.target, self.host.person.homes, self.places)
+        return self._mounts(RO, RW) or [Change(f"cannot be changed: {never or self.refusal(RO, self.target)}")]
 
-    def refusal(self, access: str, source: str, destination: str = "") -> str:
+    def _mounts(self, *wanted: str) -> list[Change]:
+        """The options that would show it, each if it is accepted."""
+        changes = []
+        for access in wanted:
+            # If its own name is a symlink in the box, the place that it leads to may work.
+            source = next((one for one in (self.named, self.target) if not self.refusal(access, one)), "")
+            changes += [Change(f"shows it, {ACCESS[access]}", (f"--mount-{access}", source))] if source else []
+        return changes
+
+    def refusal(self, access: str, source: str) -> str:
         """Why a mount would be refused; "" if it would not. The rules that judge the option itself are asked."""
         option = Origin.of_option(f"--mount-{access}")
-        wish = MountWish(access, source, destination, option)
+        wish = MountWish(access, source, "", option)
         tree, homes = self.host.tree, self.host.person.homes
         try:
             wished = wished_mounts(reach_of(self.host), (wish,), self.host.cwd, homes, self.places)
