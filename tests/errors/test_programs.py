@@ -97,8 +97,7 @@ def probe_that_fails(scene: Scene, *said: str) -> None:
 
     scene.monkeypatch.setattr(prove, "read_host", scene.machine.host)
     scene.monkeypatch.setattr(prove, "plan_attacks", lambda *_, **__: None)
-    for name in ("run_outside", "run_inside"):
-        scene.monkeypatch.setattr(prove, name, attempt)
+    scene.monkeypatch.setattr(prove, "run_probe", attempt)
     prove.prove(parse(["--prove"]))
 
 
