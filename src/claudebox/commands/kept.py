@@ -3,9 +3,9 @@
 Nothing is followed: an agent may have left symlinks in the state of its project. What claudebox did not make, or what
 belongs to somebody else, is not touched.
 
-Commits that reviews have brought stay in the repositories, as refs/claudebox/NUMBER/BRANCH. They are only named, with
-the command that removes them: perhaps nothing else names that work, so that git would throw it away, and a yes to the
-end of claudebox is no yes to that. Nor has git to run in each repository where an agent was.
+Commits that reviews have brought stay in the repositories, as refs/claudebox/NUMBER/BRANCH. The user is told what
+removes them: perhaps nothing else names that work, so that git would throw it away, and a yes to the end of claudebox
+is no yes to that. Nor has git to run in each repository where an agent was.
 """
 
 from __future__ import annotations
@@ -14,14 +14,12 @@ import os
 import stat
 import time
 from collections.abc import Iterable
+from itertools import islice
 
 from claudebox.errors import Declined, Problem, for_account, quote
 from claudebox.features.secrets.act import LOCK
-from claudebox.files import DIRECTORY, open_lock, remove_path, take_lock
+from claudebox.files import open_lock, remove_path, take_lock
 from claudebox.host import Host, read_host
-from claudebox.host.git import find_repository
-from claudebox.host.git.directory import has_refs
-from claudebox.host.tree import Tree
 from claudebox.output.as_json import dump
 from claudebox.output.terminal import output_style, says_yes, show
 from claudebox.overlay import store
@@ -37,7 +35,6 @@ from claudebox.text import Style, beside, bytes_text, escape
 DAY = 24 * 3600
 BLOCK = 512  # bytes, in which the kernel counts what a file takes
 MOST_COUNTED = 1_000_000  # files of one project: a second or two
-DEEPEST = 200  # directories that are open at a time
 NOTHING = 1 << 20  # bytes: the empty directories of a cache are not worth a line
 COLUMN = 18
 UNINSTALL = "claudebox --uninstall"
@@ -112,37 +109,25 @@ def add_up(sizes: Iterable[Size]) -> Size:
     return Size(sum(one.amount for one in each), all(one.is_whole for one in each))
 
 
-def measure(path: str, above: int | None = None, room: list[int] | None = None, depth: int = 0) -> Size:
-    """The bytes of a file, or in a directory as far as it is reasonable to count: its shape is the choice of an agent.
-
-    Nothing is followed, and a box that is at work in there can turn no name elsewhere: each directory is opened in the
-    one above it. `room` holds how many files may still be counted.
-    """
-    room = [MOST_COUNTED] if room is None else room
-    room[0] -= 1
-    try:
-        status = os.stat(path, dir_fd=above, follow_symlinks=False)
-    except OSError:
-        return Size(0)  # a running box may have removed it
-    if not stat.S_ISDIR(status.st_mode):
-        return Size(min(status.st_size, status.st_blocks * BLOCK))  # a file may be large and have no content
-    amount, is_whole = 0, True
-    try:
-        if depth > DEEPEST:
-            raise OSError
-        here = os.open(path, DIRECTORY, dir_fd=above)
+def measure(path: str) -> Size:
+    """The bytes of a file, or of all in a directory, whose shape is the choice of an agent: there are bounds."""
+    amount, is_whole, waiting = 0, True, [path]
+    for _ in range(MOST_COUNTED):
+        if not waiting:
+            return Size(amount, is_whole)
+        path = waiting.pop()
         try:
-            with os.scandir(here) as entries:
-                for entry in entries:
-                    if room[0] <= 0:
-                        raise OSError
-                    size = measure(entry.name, here, room, depth + 1)
-                    amount, is_whole = amount + size.amount, is_whole and size.is_whole
-        finally:
-            os.close(here)
-    except OSError:  # too much, or its mode keeps us out
-        is_whole = False
-    return Size(amount, is_whole)
+            status = os.lstat(path)
+            if stat.S_ISDIR(status.st_mode):
+                with os.scandir(path) as entries:
+                    waiting += [entry.path for entry in islice(entries, MOST_COUNTED)]
+            else:
+                amount += min(status.st_size, status.st_blocks * BLOCK)  # a file may be large and have no content
+        except FileNotFoundError:
+            pass  # a running box may have removed it
+        except OSError:
+            is_whole = False  # its mode keeps us out, or it is deeper than a path can be long
+    return Size(amount, is_whole=False)
 
 
 def overview(instances: list[Listed], others: dict[str, Size], style: Style) -> str:
@@ -265,9 +250,9 @@ def uninstall(request: Request) -> int:
     show(f"claudebox keeps, in {escape(state.directory)}:\n" + overview(instances, find_others(state), output_style()))
     if not request.yes and not says_yes("Remove all of it? [y/N] "):
         raise Declined("nothing was removed")
-    brought = _name_commits(host.tree, instances)  # nobody knows the projects afterwards
+    has_reviewed = any(os.path.lexists(f"{one.instance.layers}/{store.LAST}") for one in instances)
     remove(state.directory, from_within=True)
-    show(brought + _last_step(host))
+    show((BROUGHT if has_reviewed else "") + _last_step(host))
     return 0
 
 
@@ -286,26 +271,12 @@ def _has_own(path: str, uid: int) -> bool:
     return True
 
 
-def _name_commits(tree: Tree, instances: list[Listed]) -> str:
-    """What to type where reviews have brought commits; "" if they have nowhere."""
-    found = {}
-    for instance in instances:
-        if instance.project and not instance.is_gone:
-            repository = find_repository(tree, instance.project)
-            common = repository.outside if repository.is_worktree else repository.git_dir
-            if common and has_refs(tree, common, REFS):
-                found[common] = instance.project
-    if not found:
-        return ""
-    lines = [f"Commits that reviews have brought stay in your repositories, as {REFS}/…"]
-    lines += ["To remove them, where nothing of it is needed any more:"]
-    for project in found.values():
-        git = f"git -C {quote(project)}"
-        # With --no-deref: an agent may have left a symbolic ref there, and git would delete the branch that it names.
-        lines.append(f"  {git} for-each-ref --format='delete %(refname)' {REFS} | {git} update-ref --no-deref --stdin")
-    return "".join(f"{line}\n" for line in lines)
-
-
+# With --no-deref: an agent may have left a symbolic ref there, and git would delete the branch that it names.
+BROUGHT = f"""\
+Commits that reviews have brought stay in the repositories of these projects, as {REFS}/…
+To remove them from one, where nothing of it is needed any more:
+  git for-each-ref --format='delete %(refname)' {REFS} | git update-ref --no-deref --stdin
+"""
 # How a package is removed, by where its modules are. The first that fits.
 WAYS = (
     ("/nix/store/", "nix profile remove claudebox"),
