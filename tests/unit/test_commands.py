@@ -9,6 +9,7 @@ import pytest
 from claudebox.commands import prove
 from claudebox.commands.prove.canaries import Canaries
 from claudebox.commands.setup import PARTS, lines_for
+from claudebox.errors import Problem
 from claudebox.settings.files import shipped_profiles
 
 
@@ -36,5 +37,5 @@ def test_probe_that_is_silent_about_an_attack_is_no_proof() -> None:
         return prove._found(subprocess.CompletedProcess([], 0, said, ""), canaries)
 
     assert answering("0", "1") == {"0": "", "1": ""}
-    with pytest.raises(prove.Silent):
+    with pytest.raises(Problem):
         answering("0")

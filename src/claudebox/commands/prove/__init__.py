@@ -9,13 +9,14 @@ import contextlib
 import json
 import os
 import pty
+import secrets
 import shlex
 import subprocess
 import sys
 import threading
 from typing import Any
 
-from claudebox.commands.prove.canaries import GROUPS, KERNEL, TERMINAL, Canaries, Trial
+from claudebox.commands.prove.canaries import GROUPS, KERNEL, NETWORK, SOCKETS, TERMINAL, Canaries, Trial
 from claudebox.commands.prove.canaries import NIX as DAEMONS
 from claudebox.errors import Problem
 from claudebox.features.kernel import USERNS
@@ -68,10 +69,6 @@ PROBE_WORDS = ("-I", "-")
 Found = dict[str, str]  # what the probe reached, by the number of the trial
 
 
-class Silent(Exception):
-    """The probe said nothing that counts, for this reason."""
-
-
 class Result(Record):
     trial: Trial
     state: str
@@ -87,14 +84,8 @@ def prove(request: Request) -> int:
     against = dict(request.said).get(AGAINST, "")
     with Canaries() as canaries:
         plan_attacks(canaries, host, plan, settings, is_ours=not against)
-        try:
-            outside = run_probe([sys.executable], canaries)
-        except Silent as reason:
-            raise Problem(f"the probe does not even work outside the box: {reason}", "please report this") from None
-        try:
-            inside = run_probe(_command(host, plan, request, against), canaries)
-        except Silent as reason:
-            raise Problem(f"the probe did not finish in the box: {reason}", "see what happens: --run true") from None
+        outside = run_probe([sys.executable], canaries)
+        inside = run_probe(_command(host, plan, request, against), canaries)
     results = [judge(trial, outside, inside) for trial in canaries.trials]
     title = against or "the box that these options build"
     style = output_style()
@@ -121,7 +112,10 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
     canaries.plant_process()
     canaries.plant_memory()
     run = os.environ.get("XDG_RUNTIME_DIR", "")
-    canaries.plant_sockets({"your home": home, "/tmp": "/tmp"} | ({"$XDG_RUNTIME_DIR": run} if run else {}))
+    for title, place in {"your home": home, "/tmp": "/tmp", "$XDG_RUNTIME_DIR": run}.items():
+        if os.access(place, os.W_OK):
+            canaries.plant_server(SOCKETS, f"a socket in {title}", f"{canaries.directory(place)}/s")
+    canaries.plant_server(SOCKETS, "an abstract socket", f"@claudebox-prove-{secrets.token_hex(8)}")
     canaries.point_at_sockets(_usual_sockets(host, run))
     canaries.plant_key()
     canaries.add(TERMINAL, "type into the terminal", "type_into_terminal")
@@ -131,7 +125,9 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
     for name, title in KERNEL_CALLS.items():
         canaries.add(KERNEL, title, "kernel_call", name=name)
     canaries.add(KERNEL, "a socket to the hypervisor", "vsock")
-    canaries.plant_servers(_own_addresses(), chosen["network"])
+    for address in _own_addresses():
+        canaries.plant_server(NETWORK, f"a server on this host's {address}", (address, 0), choice=chosen["network"])
+    canaries.plant_server(NETWORK, "the same over UDP", ("127.0.0.1", 0), choice=chosen["network"], datagrams=True)
     # What the plan guards, and what it should guard, to find out if it forgot something.
     guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
     names = host.tree.entries(plan.project)
@@ -218,12 +214,11 @@ def run_probe(command: list[str], canaries: Canaries) -> Found:
 
 def _found(done: subprocess.CompletedProcess[str], canaries: Canaries) -> Found:
     line = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), "")
-    if not line:
+    found: Found = json.loads(line.removeprefix(MARK) or "{}")
+    if not line or not {trial.id for trial in canaries.trials} <= found.keys():
         said = done.stderr.strip().splitlines() or ["nothing was said"]
-        raise Silent(f"{said[-1]} (status {done.returncode})")
-    found = {str(key): str(value) for key, value in json.loads(line.removeprefix(MARK)).items()}
-    if not {trial.id for trial in canaries.trials} <= found.keys():
-        raise Silent("the probe did not report the result of every attack")
+        reason = f"{said[-1]} (status {done.returncode})"
+        raise Problem(f"the probe did not finish: {reason}", "see what happens: --run true")
     # What it wrote counts only if it arrived on the host.
     for trial in (trial for trial in canaries.trials if trial.written):
         try:

@@ -133,54 +133,35 @@ class Canaries:
             self._undo.callback(LIBC.shmctl, segment, REMOVE, None)
             self.add(PROCESSES, "shared memory of this host", "shared_memory", key=key, digest=digest)
 
-    def plant_sockets(self, places: dict[str, str]) -> None:
-        names = {
-            f"a socket in {title}": f"{self.directory(above)}/s"
-            for title, above in places.items()
-            if os.access(above, os.W_OK)
-        }
-        for title, name in {**names, "an abstract socket": f"@{NAME}-{secrets.token_hex(8)}"}.items():
-            server = socket.socket(socket.AF_UNIX)
-            server.bind(name.replace("@", "\0", 1))
-            self._add_server(SOCKETS, title, server, name)
-
-    def plant_servers(self, addresses: tuple[str, ...], choice: str) -> None:
-        for address in addresses:
-            server = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-            try:
-                server.bind((address, 0))
-            except OSError:
-                server.close()
-                continue
-            self._add_server(NETWORK, f"a server on this host's {address}", server, choice=choice)
-        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        datagrams.bind(("127.0.0.1", 0))
-        self._add_server(NETWORK, "the same over UDP", datagrams, choice=choice)
-
-    def _add_server(self, group: str, title: str, server: socket.socket, name: str = "", choice: str = "") -> None:
-        """Send a canary to everybody who connects, until the end."""
+    def plant_server(
+        self, group: str, title: str, address: str | tuple[str, int], *, choice: str = "", datagrams: bool = False
+    ) -> None:
+        """Send a canary to everybody who connects to this path, abstract name, or address, until the end."""
+        is_path = isinstance(address, str)
+        family = socket.AF_UNIX if is_path else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        server = socket.socket(family, socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM)
+        self._undo.callback(server.close)
+        try:
+            server.bind(address.replace("@", "\0", 1) if isinstance(address, str) else address)
+        except OSError:
+            return
         canary, digest = new_canary()
-
-        def answer() -> None:
-            if server.type == socket.SOCK_DGRAM:
-                server.sendto(canary.encode(), server.recvfrom(64)[1])
-                return
-            connection, _ = server.accept()
-            with connection, contextlib.suppress(OSError):
-                connection.sendall(canary.encode())
 
         def serve() -> None:
             with contextlib.suppress(OSError):  # it was closed
+                while datagrams:
+                    server.sendto(canary.encode(), server.recvfrom(64)[1])
                 while True:
-                    answer()
+                    connection, _ = server.accept()
+                    with connection, contextlib.suppress(OSError):
+                        connection.sendall(canary.encode())
 
-        if server.type == socket.SOCK_STREAM:
+        if not datagrams:
             server.listen()
-        address = name or server.getsockname()[:2]
-        family, kind = server.family.name, server.type.name
-        self.add(group, title, "connect", family=family, kind=kind, address=address, digest=digest, choice=choice)
+        target: dict[str, Any] = {"family": family.name, "kind": server.type.name, "digest": digest}
+        target["address"] = address if is_path else server.getsockname()[:2]
+        self.add(group, title, "connect", choice=choice, **target)
         threading.Thread(target=serve, daemon=True).start()
-        self._undo.callback(server.close)
 
     def plant_key(self) -> None:
         canary, digest = new_canary()
