@@ -17,26 +17,24 @@ from claudebox.errors import Problem
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.table import FEATURES
-from claudebox.features.wishes import settle, wished_mounts
+from claudebox.features.wishes import RESERVED
 from claudebox.host import Host
 from claudebox.host.programs import find
-from claudebox.host.secrets import refuse_readable, secret_places, secret_value
+from claudebox.host.secrets import refuse_readable, refuse_writable, secret_places, secret_value
 from claudebox.host.tree import Tree
 from claudebox.model import DEV, FROM_HOST, HIDE, LAYER, PROC, RO, RW, TMPFS, WRITABLE, Mount, Origin, Plan, SecretPlace
 from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, describe_origin, undo, with_reason
 from claudebox.paths import absolute, is_below, is_inside, move, shorten_home
 from claudebox.record import Record
-from claudebox.settings import MountWish, Settings
-from claudebox.settings.types import LAST_PORT, is_variable_name, port_number
-from claudebox.state.reach import reach_of
+from claudebox.settings import Settings
+from claudebox.settings.types import is_variable_name, port_number
 from claudebox.text import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host.network import Address
 
-FILE_URL = "file://"
 LOCALHOST = IPv4Address("127.0.0.1")
 KINDS = "a path, variable, program, host, address, port or package, or nix"
 # What names of files end in. A domain may, too: it is meant if a port or a scheme says so.
@@ -72,7 +70,7 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> list[Answ
     if not thing.strip():
         raise Problem("--explain needs something to explain", KINDS)
     about = Question(plan, host, settings)
-    is_url = "://" in thing and not thing.startswith(FILE_URL)
+    is_url = "://" in thing
     answers = answer(about.replace(word=thing))  # a name that a feature knows
     if not answers and is_url:
         answers = answer(about.replace(endpoint=read_endpoint(plan, thing)))
@@ -83,9 +81,7 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> list[Answ
         name = thing[1:].removeprefix("{").removesuffix("}")
         answers = answer(about.replace(variable=name if is_variable_name(name) else ""))
     elif not answers:
-        answers = _explain_word(about, thing.removeprefix(FILE_URL))
-    if not answers and thing.isdigit():
-        raise Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
+        answers = _explain_word(about, thing)
     if not answers:
         raise Problem(f"--explain: `{thing}` cannot be explained", KINDS)
     return answers
@@ -359,33 +355,25 @@ class PathQuestion:
         return []
 
     def _ways_in(self) -> list[Change]:
-        never = refuse_readable(self.target, self.host.person.homes, self.places)
-        return self._mounts(RO, RW) or [Change(f"cannot be changed: {never or self.refusal(RO, self.target)}")]
+        missing = "" if self.real is not None else "this host does not have it"
+        why = self.refusal(RO) or missing
+        return [Change(f"cannot be changed: {why}")] if why else self._mounts(RO, RW)
 
     def _mounts(self, *wanted: str) -> list[Change]:
-        """The options that would show it, each if it is accepted."""
-        changes = []
-        for access in wanted:
-            # If its own name is a symlink in the box, the place that it leads to may work.
-            source = next((one for one in (self.named, self.target) if not self.refusal(access, one)), "")
-            changes += [Change(f"shows it, {ACCESS[access]}", (f"--mount-{access}", source))] if source else []
-        return changes
+        """The options that would show it, unless a rule about secrets or the system is against them."""
+        return [
+            Change(f"shows it, {ACCESS[access]}", (f"--mount-{access}", self.target))
+            for access in wanted
+            if not self.refusal(access)
+        ]
 
-    def refusal(self, access: str, source: str) -> str:
-        """Why a mount would be refused; "" if it would not. The rules that judge the option itself are asked."""
-        option = Origin.of_option(f"--mount-{access}")
-        wish = MountWish(access, source, "", option)
-        tree, homes = self.host.tree, self.host.person.homes
-        try:
-            wished = wished_mounts(reach_of(self.host), (wish,), self.host.cwd, homes, self.places)
-            (mount,) = settle(tree, wished, self.plan.mounts)
-        except Problem as problem:
-            return problem.message.removeprefix(f"{option.shown} {source}: ").removeprefix(f"{option.shown}: ")
-        hides = [other for other in self.plan.mounts if other.kind == HIDE and is_inside(mount.path, other.path)]
-        made = [other for other in self.plan.mounts if other.kind in BY_BWRAP and is_below(other.path, mount.path)]
-        if hides:
-            return f"{describe_origin(hides[0].origin)} hides {hides[0].path}"
-        return f"the box makes {made[0].path} in it" if made else ""
+    def refusal(self, access: str) -> str:
+        """Why a mount would be refused; "" if it would not."""
+        refuse = refuse_writable if access == RW else refuse_readable
+        made = [one.path for one in self.plan.mounts if one.kind in BY_BWRAP and is_below(one.path, self.target)]
+        made += [path for path in RESERVED if path == self.target]
+        by_rule = refuse(self.target, self.host.person.homes, self.places)
+        return by_rule or (f"the box needs its own {made[0]}" if made else "")
 
     def _short(self, path: str) -> str:
         return shorten_home(path, self.plan.person.home)
