@@ -63,10 +63,6 @@ class Listed(Record):
     cache: Size = Size(0)  # a part of the size
 
     @property
-    def directory(self) -> str:
-        return self.instance.directory
-
-    @property
     def has_cache(self) -> bool:
         """Whether there is something to remove. What cannot be counted counts: an agent may have hidden it."""
         return self.cache.amount > NOTHING or not self.cache.is_whole
@@ -168,7 +164,7 @@ def listing_json(state: State, instances: list[Listed], others: dict[str, Size])
             "instances": [
                 {
                     "project": instance.project or None,
-                    "directory": instance.directory,
+                    "directory": instance.instance.directory,
                     "last_use": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(instance.last_use)),
                     "size": instance.size.amount,
                     "cache": instance.cache.amount,
@@ -194,27 +190,24 @@ def tend_instances(request: Request) -> int:
     host = read_host()
     state = find_state(host)
     found = find_instances(state)
-    if ("instances", COLLECT) in request.said:
+    deed = dict(request.said).get("instances", "")
+    if deed == COLLECT:
         gone = [one for one in found if one.is_gone]
         question = "Remove these, with their conversations? [y/N] "
         for one in _confirmed(gone, "Every project is still there: nothing to remove.\n", question, yes=request.yes):
-            remove(one.directory)
-        return 0
-    if ("instances", DROP_CACHE) in request.said:
-        own = own_instance(host)
-        found = [one for one in found if one.directory == own.directory]
-    elif ("instances", DROP_CACHES) not in request.said:
+            remove(one.instance.directory)
+    elif deed in (DROP_CACHE, DROP_CACHES):
+        own = own_instance(host).directory
+        full = [one for one in found if one.has_cache and (deed == DROP_CACHES or one.instance.directory == own)]
+        question = "Remove the caches of these? [y/N] "
+        chosen = _confirmed(full, "There is no cache to remove.\n", question, yes=request.yes)
+        keep_boxes_out(chosen, "claudebox --instances drop-cache")
+        for cache in [cache for one in chosen for cache in one.instance.caches]:
+            remove(cache)
+    else:
         others = find_others(state)
         where = f"All of it is in {SHOWN.directory}. To remove it: {UNINSTALL}\n" if found or others else ""
         show(listing_json(state, found, others) if request.json else overview(found, others, output_style()) + where)
-        return 0
-    full = [one for one in found if one.has_cache]
-    question = "Remove the caches of these? [y/N] "
-    chosen = _confirmed(full, "There is no cache to remove.\n", question, yes=request.yes)
-    keep_boxes_out(chosen, "claudebox --instances drop-cache")
-    for one in chosen:
-        for cache in one.instance.caches:
-            remove(cache)
     return 0
 
 
@@ -311,4 +304,5 @@ def keep_boxes_out(instances: list[Listed], command: str) -> None:
         except FileNotFoundError:
             is_free = True  # no box has been there
         if not is_free or any(store.lock(layer) < 0 for layer in one.reviews):
-            raise Problem(f"a box is running in {one.project or one.directory}", f"end it first; then: {command}")
+            where = one.project or one.instance.directory
+            raise Problem(f"a box is running in {where}", f"end it first; then: {command}")

@@ -294,11 +294,8 @@ def _conclusion(results: list[Result], style: Style) -> list[str]:
     parts = [f"{held} of {len(results) - untested} attacks held"]
     parts += [f"{chosen} reached what you opened"] if chosen else []
     parts += [style.paint(f"{holes} GOT THROUGH", RED)] if holes else []
-    lines = [", ".join(parts) + "."]
-    if untested:
-        one, several = (f"more {work} outside the box either" for work in ("does not work", "do not work"))
-        lines.append(style.paint(f"{counted(untested, one, several)}: that proves nothing.", DIM))
-    return lines
+    nothing = f"{counted(untested, 'attack')} failed outside of the box as well: that proves nothing."
+    return [", ".join(parts) + ".", *([style.paint(nothing, DIM)] if untested else [])]
 
 
 def report_json(title: str, results: list[Result]) -> str:

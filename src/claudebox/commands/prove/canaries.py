@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from claudebox.commands.prove.probe import LIBC, call
+from claudebox.commands.prove.probe import LIBC, call, content
 from claudebox.model import MASK, Plan
 from claudebox.record import Record
 
@@ -48,21 +48,14 @@ def new_canary() -> tuple[str, str]:
     return canary, hashlib.sha256(canary.encode()).hexdigest()
 
 
-class Canaries:
+class Canaries(contextlib.ExitStack):
     """Everything that was planted. It is removed at the end."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.trials: list[Trial] = []
         self.variables: dict[str, str] = {}
         self.descriptors: list[int] = []
-        self._undo = contextlib.ExitStack()
-
-    def __enter__(self) -> Canaries:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # somebody else has removed something
-            self._undo.close()
 
     def add(self, group: str, title: str, probe: str, *, choice: str = "", written: str = "", **target: Any) -> None:
         self.trials.append(Trial(str(len(self.trials)), group, title, probe, target, choice, written))
@@ -71,7 +64,7 @@ class Canaries:
         """Make a new directory below this one, which is removed at the end."""
         path = f"{above}/.{NAME}-{secrets.token_hex(6)}"
         os.mkdir(path, 0o700)
-        self._undo.callback(shutil.rmtree, path, ignore_errors=True)
+        self.callback(shutil.rmtree, path, ignore_errors=True)
         return path
 
     def plant_file(self, title: str, above: str) -> None:
@@ -101,7 +94,7 @@ class Canaries:
             file.write(canary)
         for path in (f"{directory}/open", directory):
             self.descriptors.append(os.open(path, os.O_RDONLY))
-            self._undo.callback(os.close, self.descriptors[-1])
+            self.callback(os.close, self.descriptors[-1])
         paths = ["/proc/self/fd/*", "/proc/self/fd/*/open"]
         self.add(FILES, "use a descriptor that the caller left open", "read", paths=paths, digest=digest)
 
@@ -115,8 +108,8 @@ class Canaries:
         canary, digest = new_canary()
         script = "import time; time.sleep(600)"
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", script, canary], stdin=subprocess.DEVNULL)
-        self._undo.callback(child.wait)
-        self._undo.callback(child.kill)
+        self.callback(child.wait)
+        self.callback(child.kill)
         paths = ["/proc/[0-9]*/cmdline"]
         self.add(PROCESSES, "the arguments of a process of this host", "read", paths=paths, digest=digest)
 
@@ -130,7 +123,7 @@ class Canaries:
             address = LIBC.shmat(segment, None, 0)
             ctypes.memmove(address, canary.encode(), len(canary))
             LIBC.shmdt(ctypes.c_void_p(address))
-            self._undo.callback(LIBC.shmctl, segment, REMOVE, None)
+            self.callback(LIBC.shmctl, segment, REMOVE, None)
             self.add(PROCESSES, "shared memory of this host", "shared_memory", key=key, digest=digest)
 
     def plant_server(
@@ -140,7 +133,7 @@ class Canaries:
         is_path = isinstance(address, str)
         family = socket.AF_UNIX if is_path else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
         server = socket.socket(family, socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM)
-        self._undo.callback(server.close)
+        self.callback(server.close)
         try:
             server.bind(address.replace("@", "\0", 1) if isinstance(address, str) else address)
         except OSError:
@@ -169,7 +162,7 @@ class Canaries:
         key, _ = call("add_key", b"user", name.encode(), canary.encode(), len(canary), USER_KEYRING)
         if key > 0:
             call("keyctl", SET_PERMISSIONS, key, EVERYTHING_FOR_THE_USER)
-            self._undo.callback(call, "keyctl", REVOKE, key)
+            self.callback(call, "keyctl", REVOKE, key)
             self.add(KEYRING, "a key of this user", "keyring", name=name, digest=digest)
 
     def point_at_files(self, plan: Plan) -> None:
@@ -177,7 +170,8 @@ class Canaries:
         for place in plan.outside.places:
             self._point_at(FILES, f"{place.path} ({place.reason})", place.path, writes=False)
         for mount in plan.mounts:
-            if mount.kind == MASK and (digest := _digest(mount.path)):
+            if mount.kind == MASK and (real := content(mount.path)):
+                digest = hashlib.sha256(real).hexdigest()
                 self.add(FILES, f"the values in {mount.path}", "same_content", path=mount.path, digest=digest)
 
     def point_at_host_run(self, paths: Iterable[str], choices: dict[str, str]) -> None:
@@ -194,11 +188,3 @@ class Canaries:
         for title, name in names.items():
             if name.startswith("@") or os.path.exists(name):
                 self.add(group, title, "connect", family="AF_UNIX", kind="SOCK_STREAM", address=name, choice=choice)
-
-
-def _digest(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read(1 << 20)).hexdigest()
-    except OSError:
-        return ""
