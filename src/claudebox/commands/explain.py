@@ -5,10 +5,8 @@ Paths are answered here, and everything else by the feature that knows it.
 
 from __future__ import annotations
 
-import os
 import posixpath
 import socket
-import stat
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
@@ -21,7 +19,6 @@ from claudebox.features.wishes import RESERVED
 from claudebox.host import Host
 from claudebox.host.programs import find
 from claudebox.host.secrets import refuse_readable, refuse_writable, secret_places, secret_value
-from claudebox.host.tree import Tree
 from claudebox.model import DEV, FROM_HOST, HIDE, LAYER, PROC, RO, RW, TMPFS, WRITABLE, Mount, Origin, Plan, SecretPlace
 from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, describe_origin, undo, with_reason
@@ -59,8 +56,6 @@ DOES = {
     model.MASK: "masks",
     model.HIDE: "hides",
 }
-# The status of what bwrap makes.
-DIRECTORY, LINK = (os.stat_result((kind, *[0] * 9)) for kind in (stat.S_IFDIR, stat.S_IFLNK))
 # What bwrap puts into /dev. The other devices of the host are missing.
 DEVICES = frozenset("null zero full random urandom tty console stdin stdout stderr fd core shm pts ptmx".split())
 
@@ -99,10 +94,9 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
     known = (*host.environ, *(variable.name for variable in plan.environment))
     is_variable = is_variable_name(word) and (word.isupper() or word in known)
     is_host = read_address(word) is not None or is_local_name(word.partition(":")[0])
-    inside = Inside(host.tree, plan.mounts)
-    answers = [PathQuestion(plan, host, inside, word).answer()] if is_path else []
-    if "/" not in word and (file := find_program(inside, plan, host, word)):
-        answers.append(PathQuestion(plan, host, inside, file).answer().replace(kind=Answer.PROGRAM))
+    answers = [PathQuestion(plan, host, word).answer()] if is_path else []
+    if "/" not in word and (file := find_program(plan, host, word)):
+        answers.append(PathQuestion(plan, host, file).answer().replace(kind=Answer.PROGRAM))
     answers += answer(
         about.replace(
             path=path if is_path else "",
@@ -176,87 +170,65 @@ def _find_address(plan: Plan, host: str) -> Address | None:
 # Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files
 
 
-class Inside(Tree):
-    """The files of a box as a program in it finds them: symlinks are followed through its mounts."""
-
-    def __init__(self, host: Tree, mounts: tuple[Mount, ...]) -> None:
-        super().__init__()
-        self.host = host
-        self.mounts = mounts
-
-    def holder(self, path: str) -> Mount:
-        found = find_holder(path, self.mounts)
-        assert found is not None, "a box has a root"
-        return found
-
-    def on_host(self, path: str) -> str:
-        """The path of the host that is shown there; "" if the box has something of its own."""
-        mount = self.holder(path)
-        return move(path, mount.path, mount.source) if mount.kind in FROM_HOST else ""
-
-    def lstat(self, path: str) -> os.stat_result | None:
-        mount, on_host = self.holder(path), self.on_host(path)
-        if mount.path == path and mount.kind == model.SYMLINK:
-            return LINK
-        if on_host and (status := self.host.lstat(on_host)) is not None:
-            return status
-        # bwrap makes the directories on the way to a mount.
-        if any(is_inside(other.path, path) for other in self.mounts):
-            return DIRECTORY
-        below = path.removeprefix(mount.path).strip("/").split("/")[0]
-        is_device = mount.kind == DEV and below in DEVICES
-        is_process = mount.kind == PROC and not below.isdigit() and self.host.lstat(path) is not None
-        return DIRECTORY if is_device or is_process else None
-
-    def link_target(self, path: str) -> str:
-        mount = self.holder(path)
-        return mount.source if mount.kind == model.SYMLINK else self.host.link_target(self.on_host(path))
-
-    def access(self, path: str) -> str:
-        mount = self.holder(path)
-        if mount.kind == model.FILE:  # which lies in what is around it, unless that is the host's
-            mount = find_holder(path, [other for other in self.mounts if other.kind == TMPFS]) or mount
-        # bwrap makes the root read-only once everything is in it.
-        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
+def find_program(plan: Plan, host: Host, name: str) -> str:
+    """Where the box would find a program; if it does not, where this host does."""
+    path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
+    for file in (posixpath.join(directory, name) for directory in path.split(":")):
+        spot = PathQuestion(plan, host, file).spot
+        if spot.host and host.tree.is_executable(spot.host):
+            return file
+    return find(host, name)
 
 
 class Spot(Record):
-    """Where a path leads to in the box."""
+    """What is at a path of the box."""
 
-    path: str  # without symlinks
-    mount: Mount  # the one that decides what is there
+    path: str
+    mount: Mount  # the one that decides
     exists: bool
     access: str
     host: str  # the path on the host, if the host's file is shown there
 
 
-def find_program(inside: Inside, plan: Plan, host: Host, name: str) -> str:
-    """Where the box would find a program; if it does not, where this host does."""
-    path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
-    files = (posixpath.join(directory, name) for directory in path.split(":"))
-    return next(filter(inside.is_executable, files), "") or find(host, name)
-
-
 class PathQuestion:
     """One path as the user means it, and what is known about it on the host and in the box."""
 
-    def __init__(self, plan: Plan, host: Host, inside: Inside, text: str) -> None:
+    def __init__(self, plan: Plan, host: Host, text: str) -> None:
         self.plan = plan
         self.host = host
-        self.inside = inside
         self.named = absolute(text, host.cwd, host.person.home)
         self.real = host.tree.resolve(self.named)
         # A path that does not exist yet would be below the real path of one that does.
         self.target = self.real or host.tree.destination(self.named) or self.named
-        self.spot = self.find(self.named)
+        self.spot = self._find(self.named)
+        # What the host shows there may be a symlink, which leads on in the box.
+        if self.spot.host and (behind := host.tree.destination(self.spot.host)) not in (None, self.spot.host):
+            self.spot = self._find(behind)
         table = secret_places(host.tree, host.person.homes, host.environ, host.cwd)
         self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
 
-    def find(self, path: str) -> Spot:
-        inside = self.inside
-        place = inside.destination(path) or path
-        exists = inside.resolve(path) is not None
-        return Spot(place, inside.holder(place), exists, inside.access(place), inside.on_host(place))
+    def _find(self, path: str) -> Spot:
+        mount = find_holder(path, self.plan.mounts)
+        assert mount is not None, "a box has a root"
+        host = move(path, mount.path, mount.source) if mount.kind in FROM_HOST else ""
+        return Spot(path, mount, self._exists(path, mount, host), self._access(path, mount), host)
+
+    def _exists(self, path: str, mount: Mount, host: str) -> bool:
+        # bwrap makes the directories on the way to a mount.
+        if any(is_inside(other.path, path) for other in self.plan.mounts):
+            return True
+        below = path.removeprefix(mount.path).strip("/").split("/")[0]
+        if mount.kind == DEV:
+            return below in DEVICES
+        if mount.kind == PROC:
+            return not below.isdigit() and self.host.tree.lstat(path) is not None
+        return bool(host) and self.host.tree.lstat(host) is not None
+
+    def _access(self, path: str, mount: Mount) -> str:
+        if mount.kind == model.FILE:  # which lies in what is around it, unless that is the host's
+            mount = find_holder(path, [other for other in self.plan.mounts if other.kind == TMPFS]) or mount
+        # bwrap makes the root read-only once everything is in it.
+        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
 
     def answer(self) -> Answer:
         spots = list({spot.path: spot for spot in (self.spot, *self._appearances())}.values())
@@ -289,8 +261,6 @@ class PathQuestion:
             verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
             return self._answer(Answer.OUT, verdict, because, [], self.spot)
         because = self._secret() or [Because("no rule shows it")]
-        if links := self.inside.links(self.named):
-            because.insert(0, Because(f"the symlink {self._short(links[-1][0])} in the box leads to it"))
         return self._answer(Answer.OUT, "not in the box", because, self._ways_in(), self.spot)
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
@@ -302,7 +272,7 @@ class PathQuestion:
     def _appearances(self) -> list[Spot]:
         """What is at each place of the box where a mount would show the file, its own path first."""
         places = sorted(find_appearances(self.target, self.plan.mounts), key=lambda path: path != self.target)
-        return [self.find(path) for path in places]
+        return [self._find(path) for path in places]
 
     def _place(self, spot: Spot) -> str:
         return "" if spot.path in (self.named, self.spot.path) else f" as {self._short(spot.path)}"
