@@ -150,18 +150,6 @@ class Account:
                 process.kill()
 
 
-class Lonely(Account):
-    """Somebody whose programs see no others of the same account.
-
-    Root gives each worker an account of its own. An ordinary user has one for all, and boxes of other tests run in it.
-    """
-
-    def becoming(self, *command: str) -> tuple[str, ...]:
-        if os.geteuid() == 0:
-            return super().becoming(*command)
-        return (*"unshare --user --map-current-user --pid --fork --kill-child --mount-proc".split(), *command)
-
-
 def git(account: Account, where: Path, *arguments: str) -> str:
     result = account.run("git", *AS_SOMEBODY, *arguments, cwd=where)
     assert result.returncode == 0, result.stderr
@@ -219,13 +207,6 @@ def account(request: pytest.FixtureRequest) -> Iterator[Account]:
 def user() -> Iterator[Account]:
     """Just the ordinary user, where root would show nothing more."""
     yield from make_account("user")
-
-
-@pytest.fixture
-@needed("box")
-def lonely(user: Account) -> Account:
-    """An ordinary user of whom no box runs, wherever the tests run."""
-    return Lonely(user.name, user.uid, user.gid, user.home, user.environ)
 
 
 def make_account(kind: str) -> Iterator[Account]:

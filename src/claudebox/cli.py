@@ -47,10 +47,10 @@ def serve(request: Request) -> int:
         from claudebox.start import start
 
         start(request)
-    if mode in ("check", "version"):
-        from claudebox.commands import check
+    if mode == "check":
+        from claudebox.commands.check import show_check
 
-        return check.show_check(request) if mode == "check" else check.show_versions(request)
+        return show_check(request)
     if mode in ("instances", "uninstall"):
         from claudebox.commands import kept
 
@@ -75,10 +75,10 @@ def serve(request: Request) -> int:
         from claudebox.commands.demo import run_demo
 
         return run_demo(request)
-    if mode == "help":
-        from claudebox.commands.help import show_help
+    if mode in ("help", "version"):
+        from claudebox.commands.help import show_help, show_version
 
-        return show_help(request)
+        return show_help(request) if mode == "help" else show_version(request)
     from claudebox.commands import show
 
     showing = {

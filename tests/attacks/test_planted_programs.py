@@ -42,7 +42,7 @@ def test_program_of_a_project_does_not_run_on_the_host(box: Box, account: Accoun
         plant(account, directory, sprung)
     path = f"{way.format(project=box.project, other=other)}:{own_programs(account)}"
     demo = ("--demo",) if way in (".", "{other}") else ()  # which takes a while
-    for mode in (*demo, "--check", "--version", "--audit"):
+    for mode in (*demo, "--check", "--audit"):
         box.claudebox(mode, env={"PATH": path})
         assert not sprung.exists(), sprung.read_text()
     # The trap works: a shell walks into it.
@@ -82,12 +82,11 @@ CLAUDE = "#!/bin/sh\n[ -e ./.settings ] && . ./.settings\necho '2.1.197 (Claude 
 
 
 @pytest.mark.req("INST-02")
-@pytest.mark.parametrize("option", ["--version", "--check"])
-def test_nothing_of_the_project_is_obeyed(box: Box, account: Account, option: str) -> None:
+def test_nothing_of_the_project_is_obeyed(box: Box, account: Account) -> None:
     claude = account.write(account.home / "bin/claude", CLAUDE, 0o755)
     account.write(box.project / ".settings", f"echo ran > {account.home}/ran\n")
     account.environ["PATH"] = f"{account.home}/bin:{account.environ['PATH']}"
-    said = box.claudebox(option).stdout
+    said = box.claudebox("--check").stdout
     assert "2.1.197" in said
     assert not (account.home / "ran").exists()
     account.run(str(claude), "--version", cwd=box.project)

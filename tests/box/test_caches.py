@@ -150,7 +150,7 @@ def test_links_that_a_box_has_left_are_never_followed(shop: Box) -> None:
     """Neither the size nor the removal leaves the cache, and a deep tree ends neither."""
     victim = shop.account.write(shop.account.home / "victim" / "file", "x" * 2_000_000)
     shop.sh(f"head -c 1500000 /dev/zero >~/.npm/a; ln -s {victim.parent} ~/.npm/link; ln -s {victim} ~/.npm/file", KEEP)
-    shop.sh("cd ~/.cache && i=0; while [ $i -lt 400 ]; do mkdir d && cd -P d; i=$((i+1)); done; mkfifo pipe", KEEP)
+    shop.sh("cd ~/.cache && d=$(printf %0200d 0); for i in $(seq 40); do mkdir $d && cd -P $d; done; mkfifo pipe", KEEP)
     listed = shop.claudebox("--instances")
     assert "of that 1M+ cache" in listed.stdout, listed.stdout
     assert shop.claudebox("--instances", "drop-cache", "--yes").returncode == 0

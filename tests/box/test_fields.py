@@ -21,7 +21,7 @@ from reference import FIELDS, HEAD
 from screens.boxes import SCREENS, debian
 from shown import audit_json, dry_run_json
 
-pytestmark = [pytest.mark.req("UX-01", "UX-04", "UX-05", "INST-03"), pytest.mark.attributes]
+pytestmark = [pytest.mark.req("UX-01", "UX-04", "UX-05", "INST-03"), pytest.mark.box, pytest.mark.attributes]
 
 
 def is_string(value: Any) -> bool:
@@ -89,12 +89,12 @@ class Documented:
 
 
 @pytest.fixture
-def project(lonely: Account) -> Path:
-    project = lonely.home / "shop"
+def project(user: Account) -> Path:
+    project = user.home / "shop"
     for name in ("README.md", ".github/ci.yml", ".vscode/tasks.json", ".envrc"):
-        lonely.write(project / name, "x\n")
+        user.write(project / name, "x\n")
     (project / ".mcp.json").symlink_to("README.md")
-    return make_repository(lonely, project)
+    return make_repository(user, project)
 
 
 def invented(tmp_path: Path) -> Iterator[tuple[str, str]]:
@@ -154,11 +154,11 @@ def write_journals(user: Account, broker: str, network: str) -> None:
     user.own(Path(network))
 
 
-def test_json_is_as_the_reference_says(lonely: Account, project: Path, tmp_path: Path) -> None:
+def test_json_is_as_the_reference_says(user: Account, project: Path, tmp_path: Path) -> None:
     modes = {option.split()[0].removeprefix("--").replace("-", "_") for option in FIELDS}
     assert modes - {"profile"} | {PROFILES} == set(JSON_MODES)
     documented = {option: Documented(option) for option in FIELDS}
-    for option, text in (*invented(tmp_path), *printed(lonely, project)):
+    for option, text in (*invented(tmp_path), *printed(user, project)):
         documented[option].look(json.loads(text))
     assert {option: one.faults for option, one in documented.items() if one.faults} == {}
     missing = {option: sorted(one.known.keys() - one.seen) for option, one in documented.items()}

@@ -60,22 +60,23 @@ def test_file_of_a_box_that_runs_is_left_alone(box: Box, env: Path, project: Pat
         assert running.result().stdout == "True\nTrue\n"
 
 
-def test_what_an_earlier_claudebox_left_is_not_touched(lonely: Account) -> None:
+@pytest.mark.box
+def test_what_an_earlier_claudebox_left_is_not_touched(user: Account) -> None:
     """claudebox 0.2.0 let boxes edit decoys, and kept aside what could not land. The user may still want it."""
-    shop = lonely.write(lonely.home / "src/shop/.env", ENV).parent
-    box = Box(lonely, shop)
+    shop = user.write(user.home / "src/shop/.env", ENV).parent
+    box = Box(user, shop)
     box.sh("true")
-    (instance,) = lonely.home.glob(".claudebox/instances/*")
-    aside = lonely.write(instance / "edited/.env-01234567", "PORT=4000\n")
-    left = lonely.write(instance / "edited/1-0123456789ab/3", "PORT=4000\n")
-    os.mkfifo(lonely.home / ".claudebox/masks.lock", 0o600)
-    lonely.own(lonely.home / ".claudebox")
+    (instance,) = user.home.glob(".claudebox/instances/*")
+    aside = user.write(instance / "edited/.env-01234567", "PORT=4000\n")
+    left = user.write(instance / "edited/1-0123456789ab/3", "PORT=4000\n")
+    os.mkfifo(user.home / ".claudebox/masks.lock", 0o600)
+    user.own(user.home / ".claudebox")
     done = box.claudebox("--yes", "--quiet", "--run", "true")
     assert (done.returncode, done.stderr) == (0, "")
     assert (aside.exists(), left.exists()) == (True, True)
     assert str(shop) in box.claudebox("--instances").stdout
-    assert lonely.run(CLAUDEBOX, "--uninstall", "--yes").returncode == 0
-    assert not (lonely.home / ".claudebox").exists()
+    assert user.run(CLAUDEBOX, "--uninstall", "--yes").returncode == 0
+    assert not (user.home / ".claudebox").exists()
 
 
 @pytest.mark.parametrize("version", [2, 3, 4])

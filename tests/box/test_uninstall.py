@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.commands import kept
-from claudebox.commands.kept import uses
 from claudebox.state import State
 from conftest import CLAUDEBOX, Account, git, make_repository
 from patience import comes_true
@@ -46,13 +44,13 @@ def survives(user: Account) -> bool:
 
 
 @pytest.mark.req("STATE-01")
-def test_what_is_kept_is_listed_and_removed(lonely: Account, state: Path) -> None:
-    user = lonely
+def test_what_is_kept_is_listed_and_removed(user: Account, state: Path) -> None:
     done = user.run(CLAUDEBOX, "--uninstall", "--yes")
     assert (done.returncode, done.stderr) == (0, "")
-    assert re.sub(r" +\d+[BK]\+? ", " … ", done.stdout).splitlines()[:5] == [
+    assert re.sub(r" +\d+[BK]\+? ", " … ", done.stdout).splitlines()[:6] == [
         f"claudebox keeps, in {state}:",
-        " …  1 project: conversations, caches, logins, what was agreed",
+        "last use    size  project",
+        f"today …  {user.home}/shop (gone)",
         " …  your own: config.toml, profiles",
         " …  what claudebox remembers besides: decisions",
         "To remove the program itself: rm -r " + CLAUDEBOX.removesuffix("/claudebox"),
@@ -63,8 +61,8 @@ def test_what_is_kept_is_listed_and_removed(lonely: Account, state: Path) -> Non
 
 
 @pytest.mark.parametrize(("answer", "is_removed"), [("y", True), ("", False), ("n", False)])
-def test_question_comes_first(lonely: Account, state: Path, answer: str, is_removed: bool) -> None:
-    terminal = Terminal(lonely, (CLAUDEBOX, "--uninstall"), cwd=lonely.home, env=PLAIN)
+def test_question_comes_first(user: Account, state: Path, answer: str, is_removed: bool) -> None:
+    terminal = Terminal(user, (CLAUDEBOX, "--uninstall"), cwd=user.home, env=PLAIN)
     terminal.answer(r"Remove all of it\? \[y/N\] ", f"{answer}\n")
     assert (terminal.wait(), state.exists()) == (0 if is_removed else 125, not is_removed)
     terminal.close()
@@ -106,59 +104,24 @@ def running(user: Account) -> Iterator[subprocess.Popen[str]]:
         yield started
 
 
-@pytest.mark.parametrize("home", ["/home/alice", "/home/a b", "/home/a\\b"])
-def test_box_is_known_by_its_mounts_whatever_the_home_is_called(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
-    """The kernel writes some characters as numbers."""
-    source = f"{home}/.claudebox/instances/x/claude".replace("\\", r"\134").replace(" ", r"\040")
-    monkeypatch.setattr(kept, "_read", lambda _: f"36 35 98:0 {source} /mnt rw - ext4 /dev/x rw\n".encode())
-    assert uses(1, f"{home}/.claudebox".encode())
-    assert not uses(1, f"{home}/.other".encode())
-
-
-def brought(user: Account, name: str, *refs: str) -> Path:
-    """A repository with such refs, which claudebox knows, and in which an agent has left what git would run."""
-    project = user.home / name
-    user.write(project / "file")
-    make_repository(user, project)
-    for ref in refs:
-        git(user, project, "update-ref", ref, "HEAD")
-    trap = f"#!/bin/sh\ntouch {user.home}/ran\n"
-    user.write(project / ".git/hooks/reference-transaction", trap, mode=0o755)
-    git(user, project, "config", "core.fsmonitor", str(user.write(user.home / "trap", trap, mode=0o755)))
-    know(user, project)
-    return project
-
-
-def know(user: Account, project: Path) -> None:
-    instances = user.home / ".claudebox/instances"
-    number = len(list(instances.iterdir())) if instances.exists() else 0
-    user.write(instances / f"{number:016}" / "project", f"{project}\n")
-
-
 @pytest.mark.git
-def test_commits_of_reviews_are_named_with_what_removes_them(lonely: Account) -> None:
-    """They stay: perhaps nothing else names them. And git, which obeys a repository, is not asked."""
-    user = lonely
-    loose = brought(user, "it's loose", "refs/claudebox/1/main")
+def test_what_removes_commits_of_reviews_is_said(user: Account, state: Path) -> None:
+    """They stay: perhaps nothing else names them."""
+    assert "update-ref" not in user.run(CLAUDEBOX, "--uninstall", "--yes").stdout
+    user.write(state / "instances/0123456789abcdef/layers/last", "2")
+    user.own(state)
+    (command,) = (
+        line for line in user.run(CLAUDEBOX, "--uninstall", "--yes").stdout.splitlines() if "update-ref" in line
+    )
+    loose, packed = (
+        make_repository(user, user.write(user.home / name / "file").parent) for name in ("loose", "packed")
+    )
+    git(user, loose, "update-ref", "refs/claudebox/1/main", "HEAD")
     git(user, loose, "symbolic-ref", "refs/claudebox/1/link", "refs/heads/main")
-    packed = brought(user, "packed", "refs/claudebox/2/a/b")
+    git(user, packed, "update-ref", "refs/claudebox/2/a/b", "HEAD")
     git(user, packed, "pack-refs", "--all")
-    git(user, packed, "worktree", "add", "-q", "../tree")
-    plain, gone = brought(user, "plain", "refs/heads/claudebox/1/x"), brought(user, "gone", "refs/claudebox/1/main")
-    user.run("mkdir", "-p", str(plain / ".git/refs/claudebox/1"))
-    gone.rename(user.home / "moved")
-    know(user, user.home / "tree")
-    (user.home / "ran").unlink(missing_ok=True)
-    done = user.run(CLAUDEBOX, "--uninstall", "--yes")
-    assert (done.returncode, (user.home / "ran").exists()) == (0, False)
-    commands = [line for line in done.stdout.splitlines() if "update-ref" in line]
-    assert [any(name in line for line in commands) for name in ("loose", "plain", "gone")] == [True, False, False]
-    assert sum("/packed" in line or "/tree" in line for line in commands) == len(commands) - 1 == 1
     for project in (loose, packed):
-        assert "refs/claudebox/" in git(user, project, "for-each-ref")
-    for command in commands:
-        assert user.run("sh", "-c", command).returncode == 0
-    for project in (loose, packed):
+        assert user.run("sh", "-c", command, cwd=project).returncode == 0
         assert git(user, project, "for-each-ref", "refs/claudebox") == ""
         assert "refs/heads/main" in git(user, project, "for-each-ref")
 
@@ -167,11 +130,7 @@ def test_commits_of_reviews_are_named_with_what_removes_them(lonely: Account) ->
 def test_nothing_is_removed_while_a_box_runs(user: Account, running: subprocess.Popen[str]) -> None:
     state = State(str(user.home))
     refused = user.run(CLAUDEBOX, "--uninstall", "--yes")
-    assert (refused.returncode, refused.stderr.startswith("error: a box is running (process ")) == (125, True)
-    named = [int(number) for number in re.findall(r"\d+", refused.stderr.partition("\n")[0])]
-    assert running.pid in named
-    # What is in the box is known by its mounts, whatever it is called.
-    assert [pid for pid in named if pid != running.pid and uses(pid, state.directory.encode())]
+    assert (refused.returncode, refused.stderr.startswith("error: a box is running in ")) == (125, True)
     running.communicate("the end\n")
     assert user.run(CLAUDEBOX, "--uninstall", "--yes").returncode == 0
     assert not Path(state.directory).exists()

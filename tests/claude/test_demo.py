@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.commands.demo import HOME_FILES, STEPS, VARIABLES
+from claudebox.commands.demo import ATTACKS, HOME_FILES, VARIABLES, WORK
 from conftest import CLAUDEBOX, Account
 from terminal.pseudoterminal import ROWS, terminal
 
@@ -61,7 +61,7 @@ def test_demo_succeeds_and_leaves_nothing(account: Account) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"{SECRETS} of {SECRETS} secrets stayed outside." in done.stdout
     assert "GOT IT" not in done.stdout
-    assert [step.title for step in STEPS if step.title not in done.stdout] == []
+    assert [title for title, _ in (*ATTACKS, *WORK) if title not in done.stdout] == []
     assert max(len(line) for line in done.stdout.splitlines()) <= 80
     # Nothing is left behind.
     assert (list(temporary.iterdir()), sorted(os.listdir(account.home))) == ([], ["bin", "tmp"])

@@ -64,7 +64,6 @@ def test_all_that_is_kept_is_listed(user: Account) -> None:
         "No project has been started in a box yet.",
         "              3K  your own: .credentials.json, config.toml, profiles",
         "              3K  what claudebox remembers besides: decisions, of, packages",
-        "All of it is in ~/.claudebox. To remove it: claudebox --uninstall",
     ]
 
 
@@ -82,7 +81,7 @@ def test_listing_is_in_order_of_use(user: Account) -> None:
     left.mkdir()
     os.mkfifo(left / "project")
     found = find_instances(State(str(user.home)))
-    assert [(item.directory, item.is_gone) for item in found] == [
+    assert [(item.instance.directory, item.is_gone) for item in found] == [
         (str(used[2]), False),
         (str(used[1]), False),
         (str(used[0]), True),

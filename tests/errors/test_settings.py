@@ -61,7 +61,6 @@ PROBLEMS: Problems = {
     "argument-review-mistyped": lambda scene: scene.plan("--review", "lsit"),
     "argument-two-modes": lambda scene: scene.plan("--audit", "--dry-run"),
     "explain-nothing": lambda scene: explained(scene, " "),
-    "explain-no-port": lambda scene: explained(scene, "65536"),
     "explain-secret": lambda scene: explained(scene, "ghp_0123456789abcdefghijklmnopqrstuvwxyz"),
     "explain-unknown": lambda scene: explained(scene, "$1"),
     "mistake-letters": lambda scene: scene.plan("--netwrok", "none"),

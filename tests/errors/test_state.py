@@ -73,7 +73,7 @@ def old_bwrap(scene: Scene) -> None:
     scene.plan("--tmp-size", "1G")
 
 
-def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> None:
+def uninstalled(scene: Scene, kind: str, *, is_running: bool = False) -> None:
     """What is looked at in the place of Alice's state is something of this test."""
     stand_in = scene.machine.root / "stand-in"
     stand_in.symlink_to("/nowhere") if kind == "link" else stand_in.touch() if kind == "file" else stand_in.mkdir()
@@ -82,10 +82,10 @@ def uninstalled(scene: Scene, kind: str, *, running: tuple[int, ...] = ()) -> No
     scene.monkeypatch.setattr(os, "lstat", lambda path, **how: lstat(stand_in if path == KEPT else path, **how))
     scene.monkeypatch.setattr(os.path, "realpath", lambda _: "/home/alice/elsewhere")
     scene.monkeypatch.setattr(kept, "read_host", lambda: own)
-    scene.monkeypatch.setattr(kept, "_listing_of_all", lambda *_: "")
-    scene.monkeypatch.setattr(kept, "find_instances", lambda _: [])
-    scene.monkeypatch.setattr(kept, "_processes", lambda _: list(running))
-    scene.monkeypatch.setattr(kept, "_is_claudebox", lambda _: True)
+    shop = kept.Listed(Instance(str(scene.machine.root), ""), "/home/alice/shop", 0.0, kept.Size(0), False)
+    (scene.machine.root / "masks").mkdir()
+    scene.monkeypatch.setattr(kept, "take_lock", lambda _: not is_running)
+    scene.monkeypatch.setattr(kept, "find_instances", lambda _: [shop])
     scene.monkeypatch.setattr(kept, "show", lambda _: None)
     scene.monkeypatch.setattr(kept, "says_yes", lambda _: False)
     kept.uninstall(parse(["--uninstall"]))
@@ -142,7 +142,7 @@ PROBLEMS: Problems = {
     "uninstall-without-permission": cannot_be_uninstalled,
     "uninstall-of-a-link": lambda scene: uninstalled(scene, "link"),
     "uninstall-of-a-file": lambda scene: uninstalled(scene, "file"),
-    "uninstall-of-a-running-box": lambda scene: uninstalled(scene, "directory", running=(1, 2)),
+    "uninstall-of-a-running-box": lambda scene: uninstalled(scene, "directory", is_running=True),
     "uninstall-refused": lambda scene: uninstalled(scene, "directory"),
     "json-of-what-prints-none": lambda _: parse(["--instances", "gc", "--json"]),
     "cache-without-state": lambda scene: scene.planted("~/.claudebox: a file").plan(

@@ -187,13 +187,3 @@ def test_command_answers_and_starts_nothing(box: Box) -> None:
     assert [answer["state"] for answer in outside["answers"]] == [Answer.OUT]
     nothing = box.claudebox("--explain", "", *RUN)
     assert (nothing.returncode, nothing.stdout) == (125, "")
-
-
-@pytest.mark.req("UX-01")
-def test_question_is_answered_where_claude_is_not_installed(box: Box) -> None:
-    """A newcomer looks around first."""
-    done = box.claudebox("--explain", "192.168.1.1", env={"PATH": "/usr/bin:/bin"})
-    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "192.168.1.1: reachable"), done.stderr
-    assert done.stderr == "claudebox: claude is not installed: this is about a box without it\n"
-    wrong = box.claudebox("--explain", "x", "--profile", "nosuch", env={"PATH": "/usr/bin:/bin"})
-    assert wrong.returncode == 125

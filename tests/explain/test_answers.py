@@ -61,7 +61,7 @@ PATHS = (
     *(".", "README.md", "./new.txt", "..", "/", "/srv", "/srv/other", "/tmp", "/tmp/of-the-host", "/etc"),
     *("/etc/shadow",),
     *("/etc/passwd", "/etc/hosts", "/etc/os-release", "/etc/resolv.conf", "/usr", "/usr/bin/git", "/bin/bash"),
-    *("/usr/nothing", "/proc", "/proc/1", "/dev/null", "/dev/sda", "/var/lib/docker", "file:///srv/other/x"),
+    *("/usr/nothing", "/proc", "/proc/1", "/dev/null", "/dev/sda", "/var/lib/docker"),
 )
 VARIABLES = (
     *("TERM", "$LANG", "${LC_ALL}", "EDITOR", "HOME", "PATH", "PWD", "SSL_CERT_FILE", "CLAUDE_CONFIG_DIR"),

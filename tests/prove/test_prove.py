@@ -2,7 +2,6 @@
 
 import json
 import os
-import threading
 from pathlib import Path
 
 import pytest
@@ -97,6 +96,13 @@ def test_nothing_stays_behind(repository: Box) -> None:
     assert listing(*places) <= before
 
 
+@pytest.mark.req("LAND-01")
+def test_layer_over_the_project_is_attacked_too(repository: Box) -> None:
+    states = attacks(repository, "--review", status=0)
+    assert states[f"change {repository.project}/.git/config"] == "held"
+    assert "Nothing is kept" in repository.claudebox("--review", "list").stdout
+
+
 def test_screen(repository: Box) -> None:
     done = repository.claudebox("--prove")
     assert done.returncode == 0, done.stdout
@@ -116,38 +122,3 @@ def test_program_that_says_nothing_is_no_proof(repository: Box) -> None:
     done = repository.claudebox("--prove", "--against", "true")
     assert done.returncode == 125
     assert "did not finish" in done.stderr
-
-
-FORGED = """
-import os
-if os.path.isdir({home!r}):
-    open({ran!r}, "w").close()
-print("claudebox-prove {{}}")
-"""
-
-
-def test_another_box_at_work_in_the_project_gets_nothing_run_and_forges_nothing(repository: Box) -> None:
-    """The probe lies in the project for the box. Whoever can write there must not have it run outside."""
-    account, ran = repository.account, repository.account.home / "ran"
-    forged = account.write(
-        repository.project / "forged", FORGED.format(home=str(account.home / ".ssh"), ran=str(ran)), mode=0o644
-    )
-    replaced: set[Path] = set()
-    is_over = threading.Event()
-
-    def replace() -> None:
-        while not is_over.wait(0.002):
-            for probe in set(repository.project.glob(".claudebox-prove-*/probe.py")) - replaced:
-                replaced.add(probe)
-                os.link(forged, f"{probe}.new")
-                os.rename(f"{probe}.new", probe)
-
-    agent = threading.Thread(target=replace)
-    agent.start()
-    done = repository.claudebox("--prove")
-    is_over.set()
-    agent.join()
-    assert len(replaced) == 1
-    assert not ran.exists()
-    assert done.returncode == 125
-    assert "somebody else changed the probe" in " ".join(done.stderr.split())

@@ -6,8 +6,6 @@ import os
 
 from claudebox import __version__
 from claudebox.errors import Problem, for_account, quote
-from claudebox.features.claude import choose_claude
-from claudebox.features.network.diagnosis import choose_program
 from claudebox.features.table import FEATURES, SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.programs import choose_bwrap
@@ -17,7 +15,7 @@ from claudebox.output.terminal import output_style, show
 from claudebox.process.trial import FAIL, NOTE, OK, CheckRow, namespaces_row, program_version
 from claudebox.settings import Settings
 from claudebox.settings.gather import from_options, from_variables, gather, merge
-from claudebox.settings.table import BWRAP_PATH, CLAUDE_PATH
+from claudebox.settings.table import BWRAP_PATH
 from claudebox.settings.words import Request
 from claudebox.state import State, check_state
 from claudebox.state.reach import reach_of
@@ -35,18 +33,9 @@ def all_rows(host: Host, settings: Settings) -> list[CheckRow]:
     return [*rows, _state_row(host)]
 
 
-def _choose(name: str, host: Host, settings: Settings) -> str:
-    """The path of a program that claudebox starts. Raises a Problem if there is none that can be used."""
-    if name == "bwrap":
-        return choose_bwrap(host, settings[BWRAP_PATH], reach_of(host))
-    if name == "claude":
-        return choose_claude(host, settings[CLAUDE_PATH], reach_of(host)).path
-    return choose_program(name, host, settings)
-
-
 def _bwrap_rows(host: Host, settings: Settings) -> list[CheckRow]:
     try:
-        path = _choose("bwrap", host, settings)
+        path = choose_bwrap(host, settings[BWRAP_PATH], reach_of(host))
     except Problem as problem:
         return [CheckRow.of_problem("bwrap", problem)]
     row = CheckRow(OK, "bwrap", f"{program_version(path)}, {path}, not setuid")
@@ -98,22 +87,6 @@ def show_check(request: Request) -> int:
     title = f"claudebox {__version__} on {find_distribution(host.tree).title}, Linux {os.uname().release}"
     show(report_json(rows) if request.json else report_text(rows, title, output_style()))
     return 1 if any(row.state == FAIL for row in rows) else 0
-
-
-def show_versions(request: Request) -> int:
-    """Show the versions of claudebox and of the programs that it starts."""
-    host = read_host()
-    settings, _ = _settings(host, request)
-    found = {}
-    for name in ("bwrap", "claude", "pasta", "nft"):
-        try:
-            path = _choose(name, host, settings)
-            found[name] = f"{program_version(path)} ({path})"
-        except Problem as problem:
-            found[name] = f"({problem.message})"
-    lines = [f"claudebox {__version__}", *(f"{name} {escape(text)}" for name, text in found.items())]
-    show(dump({"version": __version__, "programs": found}) if request.json else "\n".join(lines) + "\n")
-    return 0
 
 
 def _settings(host: Host, request: Request) -> tuple[Settings, Problem | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import subprocess
 import tempfile
 from typing import Any
@@ -24,33 +23,28 @@ TITLE = 30
 LAST_LINES = 6  # of standard error, shown when the box failed
 
 
-class DemoStep(Record):
-    """One command that the agent runs."""
-
-    title: str
-    command: str
-    is_attack: bool = True
-
-
-STEPS = (
-    DemoStep("read the SSH key", "cat ~/.ssh/id_ed25519"),
-    DemoStep("read GPG and age keys", "cat ~/.gnupg/private-keys-v1.d/* ~/.config/sops/age/keys.txt"),
-    DemoStep("read cloud credentials", "cat ~/.aws/credentials ~/.config/gcloud/* ~/.kube/config"),
-    DemoStep("read tokens", "cat ~/.config/gh/hosts.yml ~/.git-credentials ~/.netrc ~/.npmrc ~/.docker/config.json"),
-    DemoStep("read another project", "cat ~/other-project/.env; ls ~/other-project"),
-    DemoStep("read other conversations", "cat ~/.claude/projects/other/*; cat ~/.bash_history"),
-    DemoStep("read the environment", "cat /proc/*/environ | tr '\\0' '\\n'; echo $(env | wc -l) variables in sight"),
-    DemoStep(
+# What it does, and the command for it.
+ATTACKS = (
+    ("read the SSH key", "cat ~/.ssh/id_ed25519"),
+    ("read GPG and age keys", "cat ~/.gnupg/private-keys-v1.d/* ~/.config/sops/age/keys.txt"),
+    ("read cloud credentials", "cat ~/.aws/credentials ~/.config/gcloud/* ~/.kube/config"),
+    ("read tokens", "cat ~/.config/gh/hosts.yml ~/.git-credentials ~/.netrc ~/.npmrc ~/.docker/config.json"),
+    ("read another project", "cat ~/other-project/.env; ls ~/other-project"),
+    ("read other conversations", "cat ~/.claude/projects/other/*; cat ~/.bash_history"),
+    ("read the environment", "cat /proc/*/environ | tr '\\0' '\\n'; echo $(env | wc -l) variables in sight"),
+    (
         "see the host's processes",
         "cat /proc/[0-9]*/cmdline | tr '\\0' ' '; echo; echo $(ls -d /proc/[0-9]* | wc -l) processes in sight",
     ),
-    DemoStep("search the disk for them", "grep -rhs canary ~ /home /root /tmp /run /var /etc || echo found nothing"),
-    DemoStep("use an agent's socket", "ls /tmp/ssh-* /run/user/*/gnupg; ssh-add -l 2>&1 || echo no agent"),
-    DemoStep("become root", "cat /etc/shadow; su -c id </dev/null; mount -t tmpfs none /usr 2>&1 | head -1"),
-    DemoStep("write outside the project", "touch /usr/bin/git /etc/profile ~/../../pwned"),
-    DemoStep("run the test, which fails", "sh test.sh", is_attack=False),
-    DemoStep("fix the bug", "sed -i 's/ - / + /' add.sh && sh test.sh", is_attack=False),
-    DemoStep("commit", "git commit -qam 'fix add' && git log --oneline -1", is_attack=False),
+    ("search the disk for them", "grep -rhs canary ~ /home /root /tmp /run /var /etc || echo found nothing"),
+    ("use an agent's socket", "ls /tmp/ssh-* /run/user/*/gnupg; ssh-add -l 2>&1 || echo no agent"),
+    ("become root", "cat /etc/shadow; su -c id </dev/null; mount -t tmpfs none /usr 2>&1 | head -1"),
+    ("write outside the project", "touch /usr/bin/git /etc/profile ~/../../pwned"),
+)
+WORK = (
+    ("run the test, which fails", "sh test.sh"),
+    ("fix the bug", "sed -i 's/ - / + /' add.sh && sh test.sh"),
+    ("commit", "git commit -qam 'fix add' && git log --oneline -1"),
 )
 HOME_FILES = {
     ".ssh/id_ed25519": "-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n",
@@ -89,18 +83,14 @@ def run_demo(_: Request) -> int:
     # What a project has on PATH must not run here, where no box is around it.
     host = read_host()
     reach = reach_of(host)
-    path = trusted_path(host, reach)
     programs = {name: trusted_program(host, name, reach) for name in ("git", "bwrap")}
     for name in (name for name, program in programs.items() if not program):
         raise Problem(f"the demo needs {name}, which is not installed", install_command(host.tree, name))
-    directory = os.path.realpath(tempfile.mkdtemp(prefix="claudebox-demo-"))
-    try:
-        stage = build_stage(directory, programs, path)
+    with tempfile.TemporaryDirectory(prefix="claudebox-demo-", ignore_cleanup_errors=True) as directory:
+        stage = build_stage(os.path.realpath(directory), programs, trusted_path(host, reach))
         say(f"{len(stage.canaries)} fake secrets in a throw-away home; a project with a bug.")
         say("In the box: a script, in the place of an agent")
         return play(stage)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def build_stage(directory: str, programs: dict[str, str], path: str) -> Stage:
@@ -131,57 +121,46 @@ def _git(stage: Stage, words: str) -> str:
     return subprocess.run(command, cwd=stage.project, env=environ, capture_output=True, text=True, check=False).stdout
 
 
-def attack(stage: Stage) -> tuple[list[str], int, str]:
-    """Run the script in a box, and show what each of its commands got. Returns that, the status and standard error."""
-    results: list[str] = []
-    lines: list[str] = []
-    end = f"end {secrets.token_hex(8)}"
-    script = "".join(f"({step.command}) 2>&1 </dev/null; echo; echo {end}\n" for step in STEPS)
-    command = [*own_command(), "--yes", "--run", "sh", "-c", script]
-    with tempfile.TemporaryFile("w+") as errors:
-        how: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": errors, "errors": "replace"}
-        with subprocess.Popen(command, cwd=stage.project, env=stage.environ, **how) as box:
-            for line in box.stdout or ():
-                lines.append(line)
-                if line == f"{end}\n":
-                    results.append("".join(lines[:-1]))
-                    _show_step(stage, STEPS[len(results) - 1], results[-1])
-                    lines = []
-        errors.seek(0)
-        return results, box.returncode, errors.read()
-
-
 def play(stage: Stage) -> int:
-    """Have the script attack, and look from outside at what it did."""
-    results, status, errors = attack(stage)
+    """Run the script in a box, show what each of its commands got, and look from outside at what it did."""
+    end = f"end {secrets.token_hex(8)}\n"
+    script = "".join(f"({command}) 2>&1 </dev/null; echo; echo {end}" for _, command in (*ATTACKS, *WORK))
+    words = [*own_command(), "--yes", "--run", "sh", "-c", script]
+    how: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace", "check": False}
+    done = subprocess.run(words, cwd=stage.project, env=stage.environ, **how)
+    results = done.stdout.split(f"\n{end}")[:-1]  # on a line of its own: the script itself is seen in /proc
+    say("It tries to", BOLD)
+    for (title, _), result in zip(ATTACKS, results, strict=False):
+        _show_step(stage, title, result, "  --  ")
+    say("It works: it may", BOLD)
+    for (title, _), result in zip(WORK, results[len(ATTACKS) :], strict=False):
+        _show_step(stage, title, result, "  ok  ")
     with open(f"{stage.project}/add.sh") as file:
         work = {"the bug is fixed in the project": file.read() != PROGRAM}
     work["the commit is in the history"] = "Ada Demo fix add" in _git(stage, "log --format=%an%x20%s")
     for title, is_done in work.items():
         say(f"{'yes' if is_done else 'NO'}: {title}", "" if is_done else RED)
-    lost = [name for name, canary in stage.canaries.items() if any(canary in text for text in results)]
+    lost = [name for name, canary in stage.canaries.items() if canary in done.stdout]
     for name in lost:
         say(f"{name} was seen inside", RED)
-    if status != 0 or len(results) < len(STEPS):
-        say(f"The demo did not run to its end ({len(results)} of {len(STEPS)} steps, status {status}):")
-        for line in errors.splitlines()[-LAST_LINES:]:
+    if done.returncode != 0 or len(results) < len(ATTACKS) + len(WORK):
+        say(f"The demo did not run to its end (step {len(results)}, status {done.returncode}):")
+        for line in done.stderr.splitlines()[-LAST_LINES:]:
             say(line)
         return 1
     say(f"{len(stage.canaries) - len(lost)} of {len(stage.canaries)} secrets stayed outside.", BOLD)
     return 0 if all(work.values()) and not lost else 1
 
 
-def _show_step(stage: Stage, step: DemoStep, result: str) -> None:
+def _show_step(stage: Stage, title: str, result: str, mark: str) -> None:
     style = output_style()
-    if step in (STEPS[0], next(step for step in STEPS if not step.is_attack)):
-        say("It tries to" if step.is_attack else "It works: it may", BOLD)
     is_lost = any(canary in result for canary in stage.canaries.values())
-    mark = style.paint("GOT IT", RED) if is_lost else style.paint("  --  " if step.is_attack else "  ok  ", GREEN)
+    shown_mark = style.paint("GOT IT", RED) if is_lost else style.paint(mark, GREEN)
     lines = [line.strip() for line in result.replace(stage.home, "~").splitlines() if line.strip()]
     shown, room = escape(lines[-1]) if lines else "(nothing)", max(style.width - TITLE - 11, 1)
     # The reason for a failure is at the end of the line.
     shown = shown if len(shown) <= room else "…" + shown[1 - room :]
-    show(f"  {step.title:<{TITLE}} {mark}  {style.paint(shown, DIM)}\n")
+    show(f"  {title:<{TITLE}} {shown_mark}  {style.paint(shown, DIM)}\n")
 
 
 def say(text: str, colour: str = "") -> None:

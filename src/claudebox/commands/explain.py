@@ -15,26 +15,23 @@ from claudebox.errors import Problem
 from claudebox.features.guard import RULE as GUARD
 from claudebox.features.secrets.table import RULE as SECRETS
 from claudebox.features.table import FEATURES
-from claudebox.features.wishes import settle, wished_mounts
+from claudebox.features.wishes import RESERVED
 from claudebox.host import Host
 from claudebox.host.programs import find
-from claudebox.host.secrets import refuse_readable, secret_places, secret_value
-from claudebox.host.tree import MOST_LINKS, Tree
+from claudebox.host.secrets import refuse_readable, refuse_writable, secret_places, secret_value
 from claudebox.model import DEV, FROM_HOST, HIDE, LAYER, PROC, RO, RW, TMPFS, WRITABLE, Mount, Origin, Plan, SecretPlace
 from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, describe_origin, undo, with_reason
-from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
+from claudebox.paths import absolute, is_below, is_inside, move, shorten_home
 from claudebox.record import Record
-from claudebox.settings import MountWish, Settings
-from claudebox.settings.types import LAST_PORT, is_variable_name, port_number
-from claudebox.state.reach import reach_of
+from claudebox.settings import Settings
+from claudebox.settings.types import is_variable_name, port_number
 from claudebox.text import some
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.host.network import Address
 
-FILE_URL = "file://"
 LOCALHOST = IPv4Address("127.0.0.1")
 KINDS = "a path, variable, program, host, address, port or package, or nix"
 # What names of files end in. A domain may, too: it is meant if a port or a scheme says so.
@@ -68,7 +65,7 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> list[Answ
     if not thing.strip():
         raise Problem("--explain needs something to explain", KINDS)
     about = Question(plan, host, settings)
-    is_url = "://" in thing and not thing.startswith(FILE_URL)
+    is_url = "://" in thing
     answers = answer(about.replace(word=thing))  # a name that a feature knows
     if not answers and is_url:
         answers = answer(about.replace(endpoint=read_endpoint(plan, thing)))
@@ -79,9 +76,7 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> list[Answ
         name = thing[1:].removeprefix("{").removesuffix("}")
         answers = answer(about.replace(variable=name if is_variable_name(name) else ""))
     elif not answers:
-        answers = _explain_word(about, thing.removeprefix(FILE_URL))
-    if not answers and thing.isdigit():
-        raise Problem(f"--explain: {thing} is not a port", f"1 to {LAST_PORT}")
+        answers = _explain_word(about, thing)
     if not answers:
         raise Problem(f"--explain: `{thing}` cannot be explained", KINDS)
     return answers
@@ -100,7 +95,7 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
     is_variable = is_variable_name(word) and (word.isupper() or word in known)
     is_host = read_address(word) is not None or is_local_name(word.partition(":")[0])
     answers = [PathQuestion(plan, host, word).answer()] if is_path else []
-    if "/" not in word and (file := _find_program(plan, host, word)):
+    if "/" not in word and (file := find_program(plan, host, word)):
         answers.append(PathQuestion(plan, host, file).answer().replace(kind=Answer.PROGRAM))
     answers += answer(
         about.replace(
@@ -175,97 +170,24 @@ def _find_address(plan: Plan, host: str) -> Address | None:
 # Why a path is in the box or not: it is followed as a program in the box would, by the mounts and the host's files
 
 
-def _find_program(plan: Plan, host: Host, name: str) -> str:
+def find_program(plan: Plan, host: Host, name: str) -> str:
     """Where the box would find a program; if it does not, where this host does."""
-    inside = Inside(host.tree, plan.mounts)
     path = next((variable.value for variable in plan.environment if variable.name == "PATH"), "")
     for file in (posixpath.join(directory, name) for directory in path.split(":")):
-        spot = inside.find(file)
-        if spot.exists and spot.host and host.tree.is_executable(spot.host):
+        spot = PathQuestion(plan, host, file).spot
+        if spot.host and host.tree.is_executable(spot.host):
             return file
     return find(host, name)
 
 
 class Spot(Record):
-    """Where a path leads to in the box."""
+    """What is at a path of the box."""
 
-    path: str  # without symlinks
-    mount: Mount  # the one that decides what is there
+    path: str
+    mount: Mount  # the one that decides
     exists: bool
     access: str
-    host: str = ""  # the path on the host, if the host's file is shown there
-    links: tuple[str, ...] = ()  # symlinks in the box that led here
-
-
-class Inside:
-    """The files of a box."""
-
-    def __init__(self, tree: Tree, mounts: tuple[Mount, ...]) -> None:
-        self.tree = tree
-        self.mounts = mounts
-
-    def find(self, path: str) -> Spot:
-        waiting = _parts(path)
-        links: list[str] = []
-        here = ""
-        while waiting:
-            part = waiting.pop()
-            if part == "..":
-                here = here.rpartition("/")[0]
-                continue
-            here = f"{here}/{part}"
-            target = self._link_target(here)
-            if target and len(links) < MOST_LINKS:
-                links.append(here)
-                waiting += _parts(target)
-                here = "" if target.startswith("/") else here.rpartition("/")[0]
-            elif target or not self._at(here).exists:
-                rest = "/".join([here, *reversed(waiting)])
-                return self._at(rest).replace(exists=False, links=tuple(links))
-        return self._at(here or "/").replace(links=tuple(links))
-
-    def _link_target(self, path: str) -> str:
-        """What a symlink of the box says; "" for anything else."""
-        mount = self._holder(path)
-        if mount.kind == model.SYMLINK:
-            return mount.source
-        if mount.path == path or mount.kind not in FROM_HOST:
-            return ""
-        on_host = move(path, mount.path, mount.source)
-        return self.tree.link_target(on_host) if self.tree.is_link(on_host) else ""
-
-    def _at(self, path: str) -> Spot:
-        mount = self._holder(path)
-        host = move(path, mount.path, mount.source) if mount.kind in FROM_HOST else ""
-        return Spot(path, mount, self._exists(path, mount, host), self._access(path, mount), host)
-
-    def _exists(self, path: str, mount: Mount, host: str) -> bool:
-        # bwrap makes the directories on the way to a mount.
-        if mount.path == path or any(is_below(other.path, path) for other in self.mounts):
-            return True
-        below = path.removeprefix(mount.path).strip("/").split("/")[0]
-        if mount.kind == DEV:
-            return below in DEVICES
-        if mount.kind == PROC:
-            return not below.isdigit() and self.tree.lstat(path) is not None
-        return bool(host) and self.tree.lstat(host) is not None
-
-    def _access(self, path: str, mount: Mount) -> str:
-        if mount.kind == model.FILE:
-            above = find_holder(path, [other for other in self.mounts if other.kind == TMPFS])
-            return self._access(path, above) if above else RO
-        # bwrap makes the root read-only once everything is in it.
-        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
-
-    def _holder(self, path: str) -> Mount:
-        found = find_holder(path, self.mounts)
-        assert found is not None, "a box has a root"
-        return found
-
-
-def _parts(path: str) -> list[str]:
-    """The parts of a path in reverse, so that `pop` takes the first one."""
-    return [part for part in path.split("/") if part and part != "."][::-1]
+    host: str  # the path on the host, if the host's file is shown there
 
 
 class PathQuestion:
@@ -277,17 +199,36 @@ class PathQuestion:
         self.named = absolute(text, host.cwd, host.person.home)
         self.real = host.tree.resolve(self.named)
         # A path that does not exist yet would be below the real path of one that does.
-        self.target = self.real or self._expected()
-        self.inside = Inside(host.tree, plan.mounts)
-        self.spot = self.inside.find(self.named)
+        self.target = self.real or host.tree.destination(self.named) or self.named
+        self.spot = self._find(self.named)
+        # What the host shows there may be a symlink, which leads on in the box.
+        if self.spot.host and (behind := host.tree.destination(self.spot.host)) not in (None, self.spot.host):
+            self.spot = self._find(behind)
         table = secret_places(host.tree, host.person.homes, host.environ, host.cwd)
         self.places: tuple[SecretPlace, ...] = (*plan.outside.places, *table)
 
-    def _expected(self) -> str:
-        for above in (*parents(self.named), "/"):
-            if (real := self.host.tree.resolve(above)) is not None:
-                return move(self.named, above, real)
-        return self.named
+    def _find(self, path: str) -> Spot:
+        mount = find_holder(path, self.plan.mounts)
+        assert mount is not None, "a box has a root"
+        host = move(path, mount.path, mount.source) if mount.kind in FROM_HOST else ""
+        return Spot(path, mount, self._exists(path, mount, host), self._access(path, mount), host)
+
+    def _exists(self, path: str, mount: Mount, host: str) -> bool:
+        # bwrap makes the directories on the way to a mount.
+        if any(is_inside(other.path, path) for other in self.plan.mounts):
+            return True
+        below = path.removeprefix(mount.path).strip("/").split("/")[0]
+        if mount.kind == DEV:
+            return below in DEVICES
+        if mount.kind == PROC:
+            return not below.isdigit() and self.host.tree.lstat(path) is not None
+        return bool(host) and self.host.tree.lstat(host) is not None
+
+    def _access(self, path: str, mount: Mount) -> str:
+        if mount.kind == model.FILE:  # which lies in what is around it, unless that is the host's
+            mount = find_holder(path, [other for other in self.plan.mounts if other.kind == TMPFS]) or mount
+        # bwrap makes the root read-only once everything is in it.
+        return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
 
     def answer(self) -> Answer:
         spots = list({spot.path: spot for spot in (self.spot, *self._appearances())}.values())
@@ -320,22 +261,18 @@ class PathQuestion:
             verdict = "does not exist" + ("; the box may create it" if self.spot.access == RW else "")
             return self._answer(Answer.OUT, verdict, because, [], self.spot)
         because = self._secret() or [Because("no rule shows it")]
-        if self.spot.links:
-            because.insert(0, Because(f"the symlink {self._short(self.spot.links[-1])} in the box leads to it"))
-        because += [Because("this host does not have it")] if self.real is None else []
         return self._answer(Answer.OUT, "not in the box", because, self._ways_in(), self.spot)
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
-        access, place = (
-            (spot.access, spot.path) if state in (Answer.IN, Answer.OTHER, Answer.MADE, Answer.MASKED) else ("", "")
-        )
+        is_there = state in (Answer.IN, Answer.OTHER, Answer.MADE, Answer.MASKED)
+        access, place = (spot.access, spot.path) if is_there else ("", "")
         ways = tuple(dict.fromkeys(changes))
         return Answer(Answer.PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
 
     def _appearances(self) -> list[Spot]:
         """What is at each place of the box where a mount would show the file, its own path first."""
         places = sorted(find_appearances(self.target, self.plan.mounts), key=lambda path: path != self.target)
-        return [self.inside.find(path) for path in places]
+        return [self._find(path) for path in places]
 
     def _place(self, spot: Spot) -> str:
         return "" if spot.path in (self.named, self.spot.path) else f" as {self._short(spot.path)}"
@@ -369,20 +306,16 @@ class PathQuestion:
         return [Because(f"hidden in it: {', '.join(some(hidden, MOST_NAMED))}")] if hidden else []
 
     def _ways_for_shown(self, places: list[Spot]) -> list[Change]:
-        changes = [self._way_to_other_access(spot) for spot in places]
+        mount, access = places[0].mount, places[0].access
+        if is_guard(mount) and mount.origin != PIN:
+            what = "lets the agent change it, although this host may run it"
+            changes = [Change(what, ("--writable", self.target))]
+        else:
+            changes = self._mounts(RW if access == RO else RO)
         is_needed = any(spot.mount.source == self.target and spot.mount.origin.is_rule(*NEEDED) for spot in places)
         if not is_needed and not is_inside(self.host.cwd, self.target):
             changes.append(Change("keeps it out", ("--hide", self.target)))
         return changes + [way for spot in places if spot.mount.source == self.target for way in _undo_mount(spot.mount)]
-
-    def _way_to_other_access(self, spot: Spot) -> Change:
-        if spot.mount.origin.is_rule(GUARD) and spot.mount.origin != PIN:
-            return Change("lets the agent change it, although this host may run it", ("--writable", self.target))
-        wanted, destination = RW if spot.access == RO else RO, "" if spot.path == self.target else spot.path
-        if refusal := self.refusal(wanted, self.target, destination):
-            return Change(f"cannot be made {ACCESS[wanted]}: {refusal}")
-        value = f"{self.target}:{destination}" if destination else self.target
-        return Change(f"makes it {ACCESS[wanted]}", (f"--mount-{wanted}", value))
 
     def _secret(self) -> list[Because]:
         for place in self.places:
@@ -392,34 +325,25 @@ class PathQuestion:
         return []
 
     def _ways_in(self) -> list[Change]:
-        if self.real is None:
-            refused = refuse_readable(self.target, self.host.person.homes, self.places)
-            missing = Change("shows it, once it exists on this host", ("--mount-ro", self.named))
-            return [Change(f"cannot be changed: {refused}") if refused else missing]
-        # If its own name is a symlink in the box, the place that it leads to may work.
-        for source in dict.fromkeys((self.named, self.target)):
-            if not self.refusal(RO, source):
-                writable = Change("shows it, writable", ("--mount-rw", source))
-                if refused := self.refusal(RW, source):
-                    writable = Change(f"cannot be made writable: {refused}")
-                return [Change("shows it, read-only", ("--mount-ro", source)), writable]
-        return [Change(f"cannot be changed: {self.refusal(RO, self.target)}")]
+        missing = "" if self.real is not None else "this host does not have it"
+        why = self.refusal(RO) or missing
+        return [Change(f"cannot be changed: {why}")] if why else self._mounts(RO, RW)
 
-    def refusal(self, access: str, source: str, destination: str = "") -> str:
-        """Why a mount would be refused; "" if it would not. The rules that judge the option itself are asked."""
-        option = Origin.of_option(f"--mount-{access}")
-        wish = MountWish(access, source, destination, option)
-        tree, homes = self.host.tree, self.host.person.homes
-        try:
-            wished = wished_mounts(reach_of(self.host), (wish,), self.host.cwd, homes, self.places)
-            (mount,) = settle(tree, wished, self.plan.mounts)
-        except Problem as problem:
-            return problem.message.removeprefix(f"{option.shown} {source}: ").removeprefix(f"{option.shown}: ")
-        hides = [other for other in self.plan.mounts if other.kind == HIDE and is_inside(mount.path, other.path)]
-        made = [other for other in self.plan.mounts if other.kind in BY_BWRAP and is_below(other.path, mount.path)]
-        if hides:
-            return f"{describe_origin(hides[0].origin)} hides {hides[0].path}"
-        return f"the box makes {made[0].path} in it" if made else ""
+    def _mounts(self, *wanted: str) -> list[Change]:
+        """The options that would show it, unless a rule about secrets or the system is against them."""
+        return [
+            Change(f"shows it, {ACCESS[access]}", (f"--mount-{access}", self.target))
+            for access in wanted
+            if not self.refusal(access)
+        ]
+
+    def refusal(self, access: str) -> str:
+        """Why a mount would be refused; "" if it would not."""
+        refuse = refuse_writable if access == RW else refuse_readable
+        made = [one.path for one in self.plan.mounts if one.kind in BY_BWRAP and is_below(one.path, self.target)]
+        made += [path for path in RESERVED if path == self.target]
+        by_rule = refuse(self.target, self.host.person.homes, self.places)
+        return by_rule or (f"the box needs its own {made[0]}" if made else "")
 
     def _short(self, path: str) -> str:
         return shorten_home(path, self.plan.person.home)

@@ -1,8 +1,10 @@
-"""The help text, made from the table of settings."""
+"""The help text, made from the table of settings; and the version."""
 
 from __future__ import annotations
 
+from claudebox import __version__
 from claudebox.features.table import SETTINGS
+from claudebox.output.as_json import dump
 from claudebox.output.terminal import show
 from claudebox.settings.table import GROUPS, Setting
 from claudebox.settings.words import Request
@@ -66,6 +68,11 @@ EXIT_STATUSES = (
 
 def show_help(request: Request) -> int:
     show(whole_help() if request.said else short_help())
+    return 0
+
+
+def show_version(request: Request) -> int:
+    show(dump({"version": __version__}) if request.json else f"claudebox {__version__}\n")
     return 0
 
 

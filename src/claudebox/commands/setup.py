@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
+from textwrap import indent
 from typing import Any
 
 from claudebox.errors import FAILED, Problem
@@ -17,7 +18,7 @@ from claudebox.record import Record
 from claudebox.settings.table import ALLOWLIST, BROKER, NO_NETWORK, ON
 from claudebox.settings.words import Request
 from claudebox.state import SHOWN, State, find_state
-from claudebox.text import BOLD, GREEN, YELLOW, Style, beside, escape, fill
+from claudebox.text import BOLD, GREEN, YELLOW, Style, beside, fill
 
 STRICT = "strict"
 LONGEST_TRIAL = 60  # seconds
@@ -31,7 +32,6 @@ class Part(Record):
     key: str
     value: str
     changes: str
-    trial: tuple[str, ...]  # what claudebox is called with, after the setting itself
 
     @property
     def line(self) -> str:
@@ -40,12 +40,12 @@ class Part(Record):
 
 # The same settings as in the profile `strict`. A credential is only looked for: nothing is sent to find out more.
 PARTS = (
-    Part("auth", BROKER, "your login or key stays outside; the box gets a token that is worth nothing", ("--audit",)),
-    Part("network", ALLOWLIST, "the box reaches the hosts that you list (--allow), nothing else", ("--run", "true")),
-    Part("review", ON, "what the agent changes waits beside the project until you land it", ("--run", "true")),
+    Part("auth", BROKER, "your login or key stays outside; the box gets a token that is worth nothing"),
+    Part("network", ALLOWLIST, "the box reaches the hosts that you list (--allow), nothing else"),
+    Part("review", ON, "what the agent changes waits beside the project until you land it"),
 )
 # In place of `allowlist`, if that cannot be had: Claude still reaches its API, through the broker.
-NO_NETWORK_PART = Part("network", NO_NETWORK, "the box reaches nothing; Claude has its API through the broker", ())
+NO_NETWORK_PART = Part("network", NO_NETWORK, "the box reaches nothing; Claude has its API through the broker")
 REACH_API = 'allow = ["@claude"]'  # without the broker Claude needs it
 
 
@@ -71,42 +71,34 @@ def set_up(request: Request) -> int:
 
 
 def find_able(state: State, style: Style) -> list[Part]:
-    """The parts that can be had here. Each is tried, and its row is shown at once."""
+    """The parts that can be had here. Each is tried, and its row is shown at once, or why claudebox refuses it."""
     able: list[Part] = []
     for part in PARTS:
-        try:
-            try_part(part, state)
-            had = [part]
-        except Problem as refusal:
-            say(_row(part, style, refusal))
-            had = [NO_NETWORK_PART] if part.value == ALLOWLIST and PARTS[0] in able else []
-        say("".join(_row(one, style) for one in had))
+        refusal = try_part(part, state)
+        if refusal:
+            say(f"  {style.paint('no', YELLOW)} {part.key} {part.value}\n{indent(refusal, '     ')}\n")
+        had = [part] if not refusal else [NO_NETWORK_PART] if part.value == ALLOWLIST and PARTS[0] in able else []
+        for one in had:
+            head = f"  {style.paint('ok', GREEN)} {f'{one.key} {one.value}':<{COLUMN - 6}} "
+            say("\n".join(beside(head, one.changes.split(), COLUMN)) + "\n")
         able += had
     return able
 
 
-def try_part(part: Part, state: State) -> None:
-    """Start a box with this part, in an empty project. Raises the Problem by which claudebox refuses it."""
+def try_part(part: Part, state: State) -> str:
+    """Start a box with this part, in an empty project. Returns what claudebox says if it refuses."""
     with tempfile.TemporaryDirectory(prefix="claudebox-setup-") as made:
         project = os.path.realpath(made)
-        command = [*own_command(), "--yes", *ALONE, f"--{part.key}", part.value, *part.trial]  # the last one counts
+        # The last one of an option counts.
+        command = [*own_command(), "--yes", "--quiet", *ALONE, f"--{part.key}", part.value, "--run", "true"]
         how: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace", "timeout": LONGEST_TRIAL}
         try:
             done = subprocess.run(command, cwd=project, check=False, **how)
-            is_had, said = done.returncode == 0, done.stderr
         except subprocess.TimeoutExpired:
-            is_had, said = False, "the trial did not end"
+            return "the trial did not end"
         finally:
             remove_path(state.instance(project).directory)  # no agent was ever in there
-    if not is_had:
-        raise problem_in(said)
-
-
-def problem_in(said: str) -> Problem:
-    """What claudebox said when it refused: the message, without what the screen made of it, and the hint."""
-    _, found, rest = said.rpartition("error: ")
-    message, _, hint = rest.partition("\n\nhint: ") if found else (said.strip().rpartition("\n")[2], "", "")
-    return Problem(" ".join(message.split()) or "it failed without a word", hint.strip())
+    return (done.stderr.strip() or "it failed without a word") if done.returncode else ""
 
 
 def lines_for(parts: list[Part]) -> list[str]:
@@ -121,12 +113,3 @@ def write_config(state: State, lines: list[str]) -> None:
     content = "".join(f"{line}\n" for line in (head, *lines))
     directory = Preparation(Preparation.DIRECTORY, state.directory)
     prepare((directory, Preparation(Preparation.FILE, state.config, content.encode())))
-
-
-def _row(part: Part, style: Style, refusal: Problem | None = None) -> str:
-    mark = style.paint("no", YELLOW) if refusal else style.paint("ok", GREEN)
-    text = f"not here: {escape(refusal.message)}" if refusal else part.changes
-    lines = beside(f"  {mark} {f'{part.key} {part.value}':<{COLUMN - 6}} ", text.split(), COLUMN)
-    if refusal and refusal.hint:
-        lines.append(" " * COLUMN + f"hint: {escape(refusal.hint.splitlines()[0])}")  # to be pasted, so it stays whole
-    return "".join(f"{line}\n" for line in lines)

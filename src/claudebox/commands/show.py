@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable
 
 from claudebox.commands.explain import explain
-from claudebox.errors import NOT_FOUND, Problem
 from claudebox.features.allowlist.rules import GROUPS, as_option
 from claudebox.features.table import FEATURES, SETTINGS
 from claudebox.host import Host, read_host
@@ -15,7 +14,7 @@ from claudebox.output.as_json import audit_json, dry_run_json, dump
 from claudebox.output.audit import audit
 from claudebox.output.explanation import explanation_json, explanation_text
 from claudebox.output.shell import shell_command
-from claudebox.output.terminal import output_style, say, show
+from claudebox.output.terminal import output_style, show
 from claudebox.plan import make_plan, sections_of
 from claudebox.servers.allowlist import can_be_listed
 from claudebox.settings import Settings
@@ -50,23 +49,11 @@ def show_dry_run(request: Request) -> int:
 
 
 def show_explanation(request: Request) -> int:
-    host, settings, plan = _plan_to_explain(request)
+    host, settings, plan = _plan(request)
     thing = dict(request.said)["explain"]
     answers = explain(plan, host, settings, thing)
     show(explanation_json(thing, answers) if request.json else explanation_text(answers, output_style()))
     return 0
-
-
-def _plan_to_explain(request: Request) -> tuple[Host, Settings, Plan]:
-    """Plan the box. Where the agent is not installed yet, a question is answered about a box for another program."""
-    try:
-        return _plan(request)
-    except Problem as problem:
-        if problem.status != NOT_FOUND or request.run is not None:
-            raise
-        planned = _plan(request.replace(run=("true",)))
-        say(f"claudebox: {escape(problem.message)}: this is about a box without it\n")
-        return planned
 
 
 def _plan(request: Request) -> tuple[Host, Settings, Plan]:

@@ -150,16 +150,8 @@ def _labelled(label: str, items: list[list[str]], style: Style) -> list[str]:
 def _change_words(change: Change) -> list[str]:
     if not change.option:
         return escape(change.effect).split()
-    return [" ".join(_word(word) for word in change.option), *f"({escape(change.effect)})".split()]
-
-
-def _word(word: str) -> str:
-    """A word to paste. A line break is spelled out: after it, a name could make a line of the screen say anything."""
-    if "\n" not in word:
-        return quote(word)
-    plain = (character if character.isprintable() and character not in "'\\" else "" for character in word)
-    octal = ("".join(f"\\{byte:03o}" for byte in one.encode(errors="surrogateescape")) for one in word)
-    return "$'" + "".join(piece or spelled for piece, spelled in zip(plain, octal, strict=True)) + "'"
+    # A line break is spelled out: after it, a name could make a line of the screen say anything.
+    return [" ".join(escape(quote(word)) for word in change.option), *f"({escape(change.effect)})".split()]
 
 
 def explanation_json(thing: str, answers: list[Answer]) -> str:

@@ -16,8 +16,6 @@ from claudebox.text import BOLD, DIM, LEFT_OUT, Style, counted, cut, escape, fil
 
 INDENT = 15
 MOST_LINES = (6, 3, 2)  # of a row: many where there is room
-STEP = 4  # columns by which a name that is too long is shortened at a time
-SHORTEST = 12  # columns, for a part of a name that still tells something
 EVERYTHING = "lists every variable, path and rule"
 PLAIN_PLACES = ("/", "/run", "/proc", "/dev", "/dev/shm")  # empty in every box, and nothing that anybody works in
 
@@ -128,15 +126,12 @@ def _lines(row: Row, most: int, style: Style) -> list[str]:
 
 
 def _shortened(row: Row, most: int, room: int) -> list[str]:
-    """The words that fit: without the last items, with a part of the first one, or without the last words."""
-    for count in range(min(len(row.items), most * room // 2), 0, -1):
-        words = [*row.items[:count], *_rest(row, count)]
-        if len(fill(words, 0, columns=room)) <= most:
-            return words
-    for length in range(most * room, SHORTEST, -STEP) if row.items else ():
-        words = [_cut_name(row.items[0], length), *_rest(row, 1)]
-        if len(fill(words, 0, columns=room)) <= most:
-            return words
+    """The words that fit: without the last items, with a line of each, or without the last words."""
+    for items in (row.items, tuple(_cut_name(item, room - 1) for item in row.items)):
+        for count in range(min(len(items), most * room // 2), 0, -1):
+            words = [*items[:count], *_rest(row, count)]
+            if len(fill(words, 0, columns=room)) <= most:
+                return words
     lines = fill([*row.items[:1], *_rest(row, 1)], 0, columns=room)
     return lines if len(lines) <= most else [*lines[: most - 1], cut(" ".join(lines[most - 1 :]), room)]
 

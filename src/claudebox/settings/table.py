@@ -267,7 +267,7 @@ OWN: tuple[Setting[object], ...] = (
         short="-h",
         usage="[all]",
     ),
-    Setting("version", LOOK, "show the versions of claudebox and its programs", Mode()),
+    Setting("version", LOOK, "show the version", Mode()),
 )
 
 # Variables of ours that are no settings.

@@ -77,7 +77,7 @@ def test_limits_of_the_broker_in_the_audit() -> None:
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(1, "1 more does not work outside the box either: "), (2, "2 more do not work outside the box either: ")],
+    [(1, "1 attack failed outside of the box as well: "), (2, "2 attacks failed outside of the box as well: ")],
 )
 def test_attacks_that_prove_nothing(number: int, text: str) -> None:
     trial = Trial("id", KERNEL, "an attack", "probe", {})

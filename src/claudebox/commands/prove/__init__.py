@@ -5,17 +5,18 @@ Every attack is tried outside the box first. One that does not work there proves
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pty
+import secrets
 import shlex
 import subprocess
 import sys
-import tempfile
+import threading
 from typing import Any
 
-from claudebox import files
-from claudebox.commands.prove.canaries import GROUPS, KERNEL, TERMINAL, Canaries, Trial
+from claudebox.commands.prove.canaries import GROUPS, KERNEL, NETWORK, SOCKETS, TERMINAL, Canaries, Trial
 from claudebox.commands.prove.canaries import NIX as DAEMONS
 from claudebox.errors import Problem
 from claudebox.features.kernel import USERNS
@@ -35,7 +36,7 @@ from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings import Settings
 from claudebox.settings.gather import gather
-from claudebox.settings.table import FULL, OFF, ON, REVIEW
+from claudebox.settings.table import FULL, ON
 from claudebox.settings.words import Request
 from claudebox.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
 
@@ -58,16 +59,14 @@ MARK = "claudebox-prove "
 # Only the leader of a session can make a terminal its own.
 TAKE_TERMINAL = """
 import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+fcntl.ioctl(2, termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
+# Isolated: the project could give it modules.
+PROBE_WORDS = ("-I", "-")
 
 
 Found = dict[str, str]  # what the probe reached, by the number of the trial
-
-
-class Silent(Exception):
-    """The probe said nothing that counts, for this reason."""
 
 
 class Result(Record):
@@ -81,25 +80,14 @@ def prove(request: Request) -> int:
     host = read_host()
     request = request.replace(run=request.run or ("true",), claude=())
     settings = gather(SETTINGS, host, request).settings
-    has_layer = settings[REVIEW].text == ON
-    if has_layer:
-        # The probe lies in the project, and a layer would keep what it writes. Without one, it is easier to attack.
-        request = request.replace(said=(*request.said, ("review", OFF)))
-        settings = gather(SETTINGS, host, request).settings
     plan = make_plan(host, request, settings)
     against = dict(request.said).get(AGAINST, "")
     with Canaries() as canaries:
         plan_attacks(canaries, host, plan, settings, is_ours=not against)
-        try:
-            outside = run_outside(canaries)
-        except Silent as reason:
-            raise Problem(f"the probe does not even work outside the box: {reason}", "please report this") from None
-        try:
-            inside = run_inside(_command(host, plan, request, against), canaries, plan.project)
-        except Silent as reason:
-            raise Problem(f"the probe did not finish in the box: {reason}", "see what happens: --run true") from None
+        outside = run_probe([sys.executable], canaries)
+        inside = run_probe(_command(host, plan, request, against), canaries)
     results = [judge(trial, outside, inside) for trial in canaries.trials]
-    title = against or f"the box that these options build{', without the layer over the project' if has_layer else ''}"
+    title = against or "the box that these options build"
     style = output_style()
     show(report_json(title, results) if request.json else report_text(title, results, host.person.home, style))
     return 1 if any(result.state == OPEN for result in results) else 0
@@ -124,7 +112,10 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
     canaries.plant_process()
     canaries.plant_memory()
     run = os.environ.get("XDG_RUNTIME_DIR", "")
-    canaries.plant_sockets({"your home": home, "/tmp": "/tmp"} | ({"$XDG_RUNTIME_DIR": run} if run else {}))
+    for title, place in {"your home": home, "/tmp": "/tmp", "$XDG_RUNTIME_DIR": run}.items():
+        if os.access(place, os.W_OK):
+            canaries.plant_server(SOCKETS, f"a socket in {title}", f"{canaries.directory(place)}/s")
+    canaries.plant_server(SOCKETS, "an abstract socket", f"@claudebox-prove-{secrets.token_hex(8)}")
     canaries.point_at_sockets(_usual_sockets(host, run))
     canaries.plant_key()
     canaries.add(TERMINAL, "type into the terminal", "type_into_terminal")
@@ -134,7 +125,9 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
     for name, title in KERNEL_CALLS.items():
         canaries.add(KERNEL, title, "kernel_call", name=name)
     canaries.add(KERNEL, "a socket to the hypervisor", "vsock")
-    canaries.plant_servers(_own_addresses(), chosen["network"])
+    for address in _own_addresses():
+        canaries.plant_server(NETWORK, f"a server on this host's {address}", (address, 0), choice=chosen["network"])
+    canaries.plant_server(NETWORK, "the same over UDP", ("127.0.0.1", 0), choice=chosen["network"], datagrams=True)
     # What the plan guards, and what it should guard, to find out if it forgot something.
     guarded = [one.path for one in (*plan.guard.held, *plan.guard.opened)]
     names = host.tree.entries(plan.project)
@@ -205,68 +198,27 @@ def _interpreter(host: Host, plan: Plan) -> list[str]:
     return ["--mount-ro", sys.base_prefix, "--run", own]
 
 
-# The probe, with a terminal of its own as standard input
+# The probe, with a terminal of its own as standard error
 
 
-def run_outside(canaries: Canaries) -> Found:
-    """Run the probe on this host itself. None of its files is in the project: an agent could replace them there."""
-    written = _write_probe(canaries, tempfile.gettempdir())
-    return _found(_with_terminal([sys.executable, "-I", *written], canaries), canaries)
+def run_probe(command: list[str], canaries: Canaries) -> Found:
+    """Have the interpreter that `command` starts read the probe from its standard input.
 
-
-def run_inside(command: list[str], canaries: Canaries, project: str) -> Found:
-    """Run the probe with `command`, which starts an interpreter. It is isolated: the project could give it modules.
-
-    Meanwhile the probe is in the project, which every sandbox shows, because some do not pass on long or odd words.
+    None of it is a file in the project, where an agent could replace it, and every sandbox passes it on.
     """
-    written = _write_probe(canaries, project)
-    before = _state(written)
-    is_ours = all(files.has_content(None, path, content) for path, content in written.items())
-    done = _with_terminal([*command, "-I", *written], canaries) if is_ours else None
-    if done is None or _state(written) != before:
-        raise Silent("somebody else changed the probe, which is in the project meanwhile")
-    return _found(done, canaries)
-
-
-Files = dict[str, bytes]  # the probe and the trials
-
-
-def _write_probe(canaries: Canaries, above: str) -> Files:
-    """The probe as this module's loader finds it: claudebox may be a single file."""
-    loader: Any = __spec__.loader
+    loader: Any = __spec__.loader  # claudebox may be a single file
     probe: bytes = loader.get_data(os.path.join(os.path.dirname(__file__), "probe.py"))
     trials = [{"id": trial.id, "probe": trial.probe, "target": trial.target} for trial in canaries.trials]
-    directory = canaries.directory(above)
-    contents = {"probe.py": probe, "trials.json": json.dumps(trials).encode()}
-    return {_write(directory, name, content): content for name, content in contents.items()}
-
-
-def _write(directory: str, name: str, content: bytes) -> str:
-    """Write a new file, never through a symlink, which somebody may have put in the place of the directory, too."""
-    parent = os.open(directory, files.DIRECTORY)
-    try:
-        files.write_new(name, content, files.PRIVATE_FILE, parent)
-    finally:
-        os.close(parent)
-    return f"{directory}/{name}"
-
-
-def _state(written: Files) -> list[tuple[int, int]]:
-    """Which files these are, and when they were last changed, renamed or replaced, which nobody can forge."""
-    try:
-        return [(status.st_ino, status.st_ctime_ns) for status in map(os.lstat, written)]
-    except OSError:
-        return []
+    return _found(_with_terminal([*command, *PROBE_WORDS], f"{probe.decode()}\nmain({trials!r})\n", canaries), canaries)
 
 
 def _found(done: subprocess.CompletedProcess[str], canaries: Canaries) -> Found:
     line = next((line for line in done.stdout.splitlines() if line.startswith(MARK)), "")
-    if not line:
+    found: Found = json.loads(line.removeprefix(MARK) or "{}")
+    if not line or not {trial.id for trial in canaries.trials} <= found.keys():
         said = done.stderr.strip().splitlines() or ["nothing was said"]
-        raise Silent(f"{said[-1]} (status {done.returncode})")
-    found = {str(key): str(value) for key, value in json.loads(line.removeprefix(MARK)).items()}
-    if not {trial.id for trial in canaries.trials} <= found.keys():
-        raise Silent("the probe did not report the result of every attack")
+        reason = f"{said[-1]} (status {done.returncode})"
+        raise Problem(f"the probe did not finish: {reason}", "see what happens: --run true")
     # What it wrote counts only if it arrived on the host.
     for trial in (trial for trial in canaries.trials if trial.written):
         try:
@@ -276,13 +228,23 @@ def _found(done: subprocess.CompletedProcess[str], canaries: Canaries) -> Found:
     return found
 
 
-def _with_terminal(command: list[str], canaries: Canaries) -> subprocess.CompletedProcess[str]:
+def _with_terminal(command: list[str], script: str, canaries: Canaries) -> subprocess.CompletedProcess[str]:
     ours, theirs = pty.openpty()
+    shown = bytearray()
+
+    def drain() -> None:
+        with contextlib.suppress(OSError):  # the last who had the terminal has ended
+            while True:
+                shown.extend(os.read(ours, 4096))
+
+    reader = threading.Thread(target=drain, daemon=True)
+    reader.start()
     try:
-        return subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-I", "-c", TAKE_TERMINAL, *command],
-            stdin=theirs,
-            capture_output=True,
+            input=script,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
             text=True,
             errors="replace",
             timeout=PROBE_SECONDS,
@@ -294,8 +256,10 @@ def _with_terminal(command: list[str], canaries: Canaries) -> subprocess.Complet
     except subprocess.TimeoutExpired:
         return subprocess.CompletedProcess(command, 1, "", f"it took more than {PROBE_SECONDS} seconds")
     finally:
-        os.close(ours)
         os.close(theirs)
+    reader.join(1)
+    done.stderr = shown.decode(errors="replace")
+    return done
 
 
 # The report
@@ -330,11 +294,8 @@ def _conclusion(results: list[Result], style: Style) -> list[str]:
     parts = [f"{held} of {len(results) - untested} attacks held"]
     parts += [f"{chosen} reached what you opened"] if chosen else []
     parts += [style.paint(f"{holes} GOT THROUGH", RED)] if holes else []
-    lines = [", ".join(parts) + "."]
-    if untested:
-        one, several = (f"more {work} outside the box either" for work in ("does not work", "do not work"))
-        lines.append(style.paint(f"{counted(untested, one, several)}: that proves nothing.", DIM))
-    return lines
+    nothing = f"{counted(untested, 'attack')} failed outside of the box as well: that proves nothing."
+    return [", ".join(parts) + ".", *([style.paint(nothing, DIM)] if untested else [])]
 
 
 def report_json(title: str, results: list[Result]) -> str:

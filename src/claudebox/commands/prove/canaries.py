@@ -16,7 +16,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
-from claudebox.commands.prove.probe import LIBC, call
+from claudebox.commands.prove.probe import LIBC, call, content
 from claudebox.model import MASK, Plan
 from claudebox.record import Record
 
@@ -48,21 +48,14 @@ def new_canary() -> tuple[str, str]:
     return canary, hashlib.sha256(canary.encode()).hexdigest()
 
 
-class Canaries:
+class Canaries(contextlib.ExitStack):
     """Everything that was planted. It is removed at the end."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.trials: list[Trial] = []
         self.variables: dict[str, str] = {}
         self.descriptors: list[int] = []
-        self._undo = contextlib.ExitStack()
-
-    def __enter__(self) -> Canaries:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(OSError):  # somebody else has removed something
-            self._undo.close()
 
     def add(self, group: str, title: str, probe: str, *, choice: str = "", written: str = "", **target: Any) -> None:
         self.trials.append(Trial(str(len(self.trials)), group, title, probe, target, choice, written))
@@ -71,7 +64,7 @@ class Canaries:
         """Make a new directory below this one, which is removed at the end."""
         path = f"{above}/.{NAME}-{secrets.token_hex(6)}"
         os.mkdir(path, 0o700)
-        self._undo.callback(shutil.rmtree, path, ignore_errors=True)
+        self.callback(shutil.rmtree, path, ignore_errors=True)
         return path
 
     def plant_file(self, title: str, above: str) -> None:
@@ -101,7 +94,7 @@ class Canaries:
             file.write(canary)
         for path in (f"{directory}/open", directory):
             self.descriptors.append(os.open(path, os.O_RDONLY))
-            self._undo.callback(os.close, self.descriptors[-1])
+            self.callback(os.close, self.descriptors[-1])
         paths = ["/proc/self/fd/*", "/proc/self/fd/*/open"]
         self.add(FILES, "use a descriptor that the caller left open", "read", paths=paths, digest=digest)
 
@@ -115,8 +108,8 @@ class Canaries:
         canary, digest = new_canary()
         script = "import time; time.sleep(600)"
         child = subprocess.Popen([sys.executable, "-I", "-S", "-c", script, canary], stdin=subprocess.DEVNULL)
-        self._undo.callback(child.wait)
-        self._undo.callback(child.kill)
+        self.callback(child.wait)
+        self.callback(child.kill)
         paths = ["/proc/[0-9]*/cmdline"]
         self.add(PROCESSES, "the arguments of a process of this host", "read", paths=paths, digest=digest)
 
@@ -130,57 +123,38 @@ class Canaries:
             address = LIBC.shmat(segment, None, 0)
             ctypes.memmove(address, canary.encode(), len(canary))
             LIBC.shmdt(ctypes.c_void_p(address))
-            self._undo.callback(LIBC.shmctl, segment, REMOVE, None)
+            self.callback(LIBC.shmctl, segment, REMOVE, None)
             self.add(PROCESSES, "shared memory of this host", "shared_memory", key=key, digest=digest)
 
-    def plant_sockets(self, places: dict[str, str]) -> None:
-        names = {
-            f"a socket in {title}": f"{self.directory(above)}/s"
-            for title, above in places.items()
-            if os.access(above, os.W_OK)
-        }
-        for title, name in {**names, "an abstract socket": f"@{NAME}-{secrets.token_hex(8)}"}.items():
-            server = socket.socket(socket.AF_UNIX)
-            server.bind(name.replace("@", "\0", 1))
-            self._add_server(SOCKETS, title, server, name)
-
-    def plant_servers(self, addresses: tuple[str, ...], choice: str) -> None:
-        for address in addresses:
-            server = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
-            try:
-                server.bind((address, 0))
-            except OSError:
-                server.close()
-                continue
-            self._add_server(NETWORK, f"a server on this host's {address}", server, choice=choice)
-        datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        datagrams.bind(("127.0.0.1", 0))
-        self._add_server(NETWORK, "the same over UDP", datagrams, choice=choice)
-
-    def _add_server(self, group: str, title: str, server: socket.socket, name: str = "", choice: str = "") -> None:
-        """Send a canary to everybody who connects, until the end."""
+    def plant_server(
+        self, group: str, title: str, address: str | tuple[str, int], *, choice: str = "", datagrams: bool = False
+    ) -> None:
+        """Send a canary to everybody who connects to this path, abstract name, or address, until the end."""
+        is_path = isinstance(address, str)
+        family = socket.AF_UNIX if is_path else socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        server = socket.socket(family, socket.SOCK_DGRAM if datagrams else socket.SOCK_STREAM)
+        self.callback(server.close)
+        try:
+            server.bind(address.replace("@", "\0", 1) if isinstance(address, str) else address)
+        except OSError:
+            return
         canary, digest = new_canary()
-
-        def answer() -> None:
-            if server.type == socket.SOCK_DGRAM:
-                server.sendto(canary.encode(), server.recvfrom(64)[1])
-                return
-            connection, _ = server.accept()
-            with connection, contextlib.suppress(OSError):
-                connection.sendall(canary.encode())
 
         def serve() -> None:
             with contextlib.suppress(OSError):  # it was closed
+                while datagrams:
+                    server.sendto(canary.encode(), server.recvfrom(64)[1])
                 while True:
-                    answer()
+                    connection, _ = server.accept()
+                    with connection, contextlib.suppress(OSError):
+                        connection.sendall(canary.encode())
 
-        if server.type == socket.SOCK_STREAM:
+        if not datagrams:
             server.listen()
-        address = name or server.getsockname()[:2]
-        family, kind = server.family.name, server.type.name
-        self.add(group, title, "connect", family=family, kind=kind, address=address, digest=digest, choice=choice)
+        target: dict[str, Any] = {"family": family.name, "kind": server.type.name, "digest": digest}
+        target["address"] = address if is_path else server.getsockname()[:2]
+        self.add(group, title, "connect", choice=choice, **target)
         threading.Thread(target=serve, daemon=True).start()
-        self._undo.callback(server.close)
 
     def plant_key(self) -> None:
         canary, digest = new_canary()
@@ -188,7 +162,7 @@ class Canaries:
         key, _ = call("add_key", b"user", name.encode(), canary.encode(), len(canary), USER_KEYRING)
         if key > 0:
             call("keyctl", SET_PERMISSIONS, key, EVERYTHING_FOR_THE_USER)
-            self._undo.callback(call, "keyctl", REVOKE, key)
+            self.callback(call, "keyctl", REVOKE, key)
             self.add(KEYRING, "a key of this user", "keyring", name=name, digest=digest)
 
     def point_at_files(self, plan: Plan) -> None:
@@ -196,7 +170,8 @@ class Canaries:
         for place in plan.outside.places:
             self._point_at(FILES, f"{place.path} ({place.reason})", place.path, writes=False)
         for mount in plan.mounts:
-            if mount.kind == MASK and (digest := _digest(mount.path)):
+            if mount.kind == MASK and (real := content(mount.path)):
+                digest = hashlib.sha256(real).hexdigest()
                 self.add(FILES, f"the values in {mount.path}", "same_content", path=mount.path, digest=digest)
 
     def point_at_host_run(self, paths: Iterable[str], choices: dict[str, str]) -> None:
@@ -213,11 +188,3 @@ class Canaries:
         for title, name in names.items():
             if name.startswith("@") or os.path.exists(name):
                 self.add(group, title, "connect", family="AF_UNIX", kind="SOCK_STREAM", address=name, choice=choice)
-
-
-def _digest(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read(1 << 20)).hexdigest()
-    except OSError:
-        return ""

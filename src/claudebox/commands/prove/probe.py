@@ -16,7 +16,6 @@ import os
 import re
 import socket
 import stat
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -124,11 +123,11 @@ def connect(target: Target) -> str:
     """Connect, and hear the canary. Without a digest, a connection is enough."""
     family, kind = getattr(socket, target["family"]), getattr(socket, target["kind"])
     address = target["address"]
-    name = ":".join(map(str, address)) if isinstance(address, list) else address
+    name = address if isinstance(address, str) else ":".join(map(str, address))
     with socket.socket(family, kind) as connection:
         connection.settimeout(CONNECT_SECONDS)
         try:
-            connection.connect(tuple(address) if isinstance(address, list) else address.replace("@", "\0", 1))
+            connection.connect(address.replace("@", "\0", 1) if isinstance(address, str) else address)
             if kind == socket.SOCK_DGRAM:
                 connection.send(b"?")
             found = "digest" not in target or is_canary(connection.recv(4096), target["digest"])
@@ -148,7 +147,7 @@ def keyring(target: Target) -> str:
 
 def type_into_terminal(_: Target) -> str:
     try:
-        fcntl.ioctl(0, TIOCSTI, b" ")
+        fcntl.ioctl(2, TIOCSTI, b" ")
     except OSError:
         return ""
     return "TIOCSTI"
@@ -197,9 +196,7 @@ def vsock(_: Target) -> str:
     return "AF_VSOCK"
 
 
-def main() -> None:
-    with open(sys.argv[1]) as file:
-        trials = json.load(file)
+def main(trials: list[dict[str, Any]]) -> None:
     found = {}
     for trial in trials:
         try:
@@ -207,7 +204,3 @@ def main() -> None:
         except Exception:  # a sandbox may make anything fail
             found[trial["id"]] = ""
     print("claudebox-prove " + json.dumps(found))
-
-
-if __name__ == "__main__":
-    main()

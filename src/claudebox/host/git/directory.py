@@ -288,12 +288,6 @@ def read_all_refs(tree: Tree, git_dirs: Iterable[str]) -> dict[str, Refs]:
     return found
 
 
-def has_refs(tree: Tree, git_dir: str, prefix: str) -> bool:
-    """Whether something is called `prefix/…`. In doubt it is: who asks can look."""
-    refs = read_refs(tree, git_dir)
-    return bool(refs.tables) or not refs.is_whole or any(name.startswith(f"{prefix}/") for name in refs.tips)
-
-
 def _text(tree: Tree, path: str, longest: int = LONGEST) -> str:
     """A file of git, in which a word ends at a zero byte, too."""
     return (tree.read_plain(path, longest) or b"").replace(b"\0", b"\n").decode("latin-1")
