@@ -305,27 +305,26 @@ def _fish_row(setting: Setting[object]) -> str:
 
 
 # JSON Schemas, draft 7, which Taplo understands (the language server for TOML, in Even Better TOML and others).
-# Patterns use what ECMAScript, Rust and Python read alike: no looking ahead, and nothing that depends on a line's end.
-# A schema knows shapes, so what has to be looked up is left to the program: whether a value looks secret, a name that
-# is not the file's, a limit too small to start anything.
+# They know keys, types and choices. The form of a text, such as an amount or a name, is left to the program.
 
 Schema = dict[str, Any]
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
-CONTROL = r"[\x00-\x1f\x7f-\x9f]"
-NUL = r"\x00"
-NOT_IN_A_VARIABLE_NAME = r"^[0-9]|[^A-Za-z0-9_]"
-# `$` that is not followed by a name, or by a name in braces.
-BAD_VARIABLE = r"\$($|[^A-Za-z_{]|\{($|[^A-Za-z_]|[A-Za-z_][A-Za-z0-9_]*($|[^A-Za-z0-9_}])))"
+TEXT = {"type": "string"}
 TITLES = {
     NAME: "the name of the file, without its suffix",
     DESCRIPTION: "what the file is for, on one line",
 }
-OF_A_MOUNT = {
-    "host": "the path on this host; ~ and $NAME are understood",
-    "sandbox": "the path in the box, if it differs",
-    "mode": "ro: read-only, the default; rw: writable",
-    "optional": "true: no error if the path is missing",
+MOUNT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["host"],
+    "properties": {
+        "host": {"type": "string", "description": "the path on this host; ~ and $NAME are understood"},
+        "sandbox": {"type": "string", "description": "the path in the box, if it differs"},
+        "mode": {"type": "string", "enum": ["ro", "rw"], "description": "ro: read-only, the default; rw: writable"},
+        "optional": {"type": "boolean", "description": "true: no error if the path is missing"},
+    },
 }
 
 
@@ -333,7 +332,7 @@ def schema(*, is_project: bool) -> Schema:
     """The schema of the user's own files, or of a project's, which cannot say everything."""
     settings = [setting for setting in SETTINGS.by_key.values() if not (is_project and setting.is_users)]
     title = PROJECT_FILE if is_project else "your own config.toml and profiles"
-    titles = {key: {"description": text, **_line(is_free=True)} for key, text in TITLES.items()}
+    titles = {key: {"description": text, **TEXT} for key, text in TITLES.items()}
     return {
         "$schema": DRAFT,
         "title": f"claudebox: {title}",
@@ -349,91 +348,18 @@ def _property(setting: Setting[object]) -> Schema:
 
 def _value(kind: types.Type[Any]) -> Schema:
     match kind:
-        case types.List(element=types.Variables()):
-            return _value(kind.element)
+        case types.List(element=types.Variable()):
+            return {"type": "object", "additionalProperties": TEXT}
         case types.List():
             return {"type": "array", "items": _value(kind.element)}
         case types.Choice():
             return {"type": "string", "enum": list(kind.choices)}
-        case types.Quantity():
-            return _quantity(kind)
-        case types.Limit():
-            number = rf"0{{0,{types.MOST_DIGITS - 1}}}[1-9][0-9]{{0,{types.MOST_DIGITS - 1}}}"
-            too_long = {"not": {"pattern": f"[0-9]{{{types.MOST_DIGITS + 1}}}"}}
-            return _line(pattern=f"^({'|'.join(kind.things)})={number}$", allOf=[too_long])
         case types.PortNumber():
-            return _port(kind)
+            number = {"type": "integer", "minimum": 1, "maximum": types.LAST_PORT}
+            return {"anyOf": [number, TEXT]} if kind.is_pair else number
         case types.Mounted():
-            return _mount()
-        case types.Variables():
-            # Below a line such as [env] a setting would be lost.
-            settings = {"not": {"enum": list(SETTINGS.by_key)}}
-            names = _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}, settings])
-            return {"type": "object", "propertyNames": names, "additionalProperties": _argument()}
-        case types.VariableName() | types.Variable():
-            return _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}])
-        case types.Argument():
-            return _argument()
-        case types.Path() | types.Program():
-            return _path()
-    return _line()
-
-
-def _line(*, is_free: bool = False, **more: Any) -> Schema:
-    """A string without control characters, and not empty unless it is free."""
-    return {"type": "string", "not": {"pattern": CONTROL}, **({} if is_free else {"minLength": 1}), **more}
-
-
-def _path() -> Schema:
-    return _line(allOf=[{"not": {"pattern": BAD_VARIABLE}}])
-
-
-def _argument() -> Schema:
-    return {"type": "string", "not": {"pattern": NUL}}
-
-
-def _quantity(kind: types.Quantity) -> Schema:
-    """Digits, perhaps with a point among them and a unit behind. Minimums are checked by the program."""
-    allowed = "0-9.KMGTkmgt" if kind.is_size else "0-9" if kind.is_whole else "0-9."
-    wrong = [
-        rf"[^{allowed}]",  # another character
-        r"[KMGTkmgt].",  # a unit that is not at the end
-        r"\.[0-9]*\.",  # two points
-        rf"([0-9]\.?){{{kind.most_digits + 1}}}",  # too many digits
-    ]
-    return {"type": "string", "pattern": "[0-9]", "allOf": [{"not": {"pattern": pattern}} for pattern in wrong]}
-
-
-def _port(kind: types.PortNumber) -> Schema:
-    number = {"type": "integer", "minimum": 1, "maximum": types.LAST_PORT}
-    if not kind.is_pair:
-        return number
-    port = _below(types.LAST_PORT)
-    text = _line(pattern=f"^({port})(:({port}))?$", allOf=[{"not": {"pattern": "[0-9]{6}"}}])
-    return {"anyOf": [number, text]}
-
-
-def _below(last: int) -> str:
-    """A pattern for the numbers from 1 to `last`, perhaps with zeros before them."""
-    digits = str(last)
-    ways = [f"[1-9][0-9]{{0,{len(digits) - 2}}}"]
-    for place, digit in enumerate(digits):
-        least = 1 if place == 0 else 0
-        if int(digit) > least:
-            rest = len(digits) - place - 1
-            ways.append(f"{digits[:place]}[{least}-{int(digit) - 1}]" + (f"[0-9]{{{rest}}}" if rest else ""))
-    return "0*(" + "|".join([*ways, digits]) + ")"
-
-
-def _mount() -> Schema:
-    shapes = {
-        "host": _path(),
-        "sandbox": _path(),
-        "mode": {"type": "string", "enum": list(types.MODES)},
-        "optional": {"type": "boolean"},
-    }
-    keys = {key: {"description": OF_A_MOUNT[key], **shapes[key]} for key in types.KEYS_OF_A_MOUNT}
-    return {"type": "object", "additionalProperties": False, "required": ["host"], "properties": keys}
+            return MOUNT
+    return TEXT
 
 
 def write(prefix: Path) -> list[Path]:

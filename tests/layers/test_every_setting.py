@@ -8,7 +8,7 @@ import pytest
 from claudebox.errors import FAILED, NOT_FOUND
 from claudebox.features.table import SETTINGS
 from claudebox.settings.table import Setting
-from claudebox.settings.types import LIST, VALUE, Mounted, PortNumber, Variables
+from claudebox.settings.types import LIST, VALUE, Mounted, PortNumber, Variable
 from hosts.machine import Machine
 from layers.own_files import own_file, profile, refusal, users_machine
 
@@ -56,7 +56,7 @@ def bad(setting: Setting[object]) -> str:
 
 def in_toml(setting: Setting[object]) -> str:
     text, kind = bad(setting), getattr(setting.type, "element", setting.type)
-    if isinstance(kind, Variables):
+    if isinstance(kind, Variable):
         name, _, value = text.partition("=")
         return f"{setting.key} = {{ {json.dumps(name)} = {json.dumps(value)} }}\n"
     if isinstance(kind, Mounted):

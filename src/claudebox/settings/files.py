@@ -39,16 +39,15 @@ MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read th
 
 
 def said_in(document: Document) -> tuple[Statement, ...]:
-    """Everything that a file says, in the order of its lines. Raises a Problem if any of it is wrong."""
+    """Everything that a file says. Raises a Problem if any of it is wrong."""
     describe(document)
     _check_name(document)
-    said: list[tuple[int, Statement]] = []
+    said: list[Statement] = []
     for key in document.value:
         if key not in (NAME, DESCRIPTION):
-            setting = _setting(Place(document, (key,)))
-            values = setting.type.read_all(Place(document, (key,), setting))
-            said += [(one.origin.line, Statement(setting, value)) for one, value in values]
-    return tuple(one for _, one in sorted(said, key=lambda placed: placed[0]))
+            setting = _setting(document.place(key))
+            said += [Statement(setting, value) for value in setting.type.read_all(document.place(key, setting))]
+    return tuple(said)
 
 
 def describe(document: Document) -> str:
@@ -57,19 +56,18 @@ def describe(document: Document) -> str:
 
 
 def _check_name(document: Document) -> None:
-    name, place = _title(document, NAME), Place(document, (NAME,))
-    stem = posixpath.splitext(posixpath.basename(document.file))[0]
+    name, stem = _title(document, NAME), posixpath.splitext(posixpath.basename(document.file))[0]
     if NAME in document.value and name != stem and not document.is_project:
-        raise place.problem(
-            f"{shown(name)} is not the name of the file", f"rename the file, or say: {place.pair(NAME, stem)}"
-        )
+        place = document.place(NAME)
+        hint = f"rename the file, or say: {place.pair(NAME, stem)}"
+        raise place.problem(f"{shown(name)} is not the name of the file", hint)
 
 
 def _title(document: Document, key: str) -> str:
     if key not in document.value:
         return ""
-    place = Place(document, (key,))
-    text = place.value(str, "a string")
+    place = document.place(key)
+    text = place.expect(str, "a string")
     if not text.isprintable():
         raise place.problem(f"`{key}` has characters that do not show", "it is a title: one line of text")
     return text

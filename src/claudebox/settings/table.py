@@ -20,6 +20,7 @@ from claudebox.settings.types import (
     Mode,
     Mounted,
     Operand,
+    PassedVariable,
     Path,
     PortNumber,
     Program,
@@ -28,7 +29,6 @@ from claudebox.settings.types import (
     Text,
     Type,
     Variable,
-    Variables,
 )
 
 TYPE_CHECKING = False
@@ -147,13 +147,13 @@ MOUNT_RW = Setting(
 HIDES = Setting("hide", SHOWN, "hide PATH, whatever shows it", List(Path()), tightens=True)
 ENV = Setting(
     *("env", SHOWN, "pass a variable, or set it"),
-    List(Variables()),
+    List(Variable()),
     help_in_files="variables with a value that is the same each time, as it is written; no secrets",
     is_daily=True,
 )
 PASS_ENV = Setting(
     *("pass_env", SHOWN, "variables of this host to pass, by name"),
-    List(Variable()),
+    List(PassedVariable()),
     variable="CLAUDEBOX_EXTRA_ENV",
     called="extra_env_passthrough",
     adds_to=ENV.key,

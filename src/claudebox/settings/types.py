@@ -37,7 +37,6 @@ FILES, VARIABLES, PROFILES, HOSTS, COMMANDS = "files", "variables", "profiles", 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MOST_DIGITS = 15
 LAST_PORT = 65535
-MODES = {"ro": RO, "rw": RW}
 KEYS_OF_A_MOUNT = ("host", "sandbox", "mode", "optional")
 
 
@@ -64,14 +63,13 @@ class Type(Generic[T_co]):
         """The value at a place of a file. Raises a Problem if there is another type or text."""
         return place.parse(place.text())
 
-    def read_all(self, place: Place) -> Iterator[tuple[Place, Value]]:
-        """The values that the setting has there, and where each is."""
-        yield place, self.read(place)
+    def read_all(self, place: Place) -> list[Value]:
+        """The values that the setting has there."""
+        return [self.read(place)]
 
-    def read_list(self, place: Place) -> Iterator[tuple[Place, Value]]:
+    def read_list(self, place: Place) -> list[Value]:
         """The same for a list of this type."""
-        for element in place.elements(self.shapes):
-            yield element, self.read(element)
+        return [self.read(element) for element in place.elements(self.shapes)]
 
     def expanded(self, value: Value, _environ: dict[str, str], _home: str) -> Value:
         """The value with the values of the variables that a file names in it."""
@@ -96,7 +94,7 @@ class List(Type[tuple[T, ...]]):
     def parse(self, word: Word, name: str) -> Value:
         return self.element.parse(word, name)
 
-    def read_all(self, place: Place) -> Iterator[tuple[Place, Value]]:
+    def read_all(self, place: Place) -> list[Value]:
         return self.element.read_list(place)
 
     def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
@@ -158,41 +156,40 @@ class VariableName(Text):
             raise _bad_name(word, word.text, "NAME")
         return word
 
-    def read(self, place: Place) -> Value:
-        return place.parse(place.variable_name(place.text()))
+
+class PassedVariable(VariableName):
+    """The name of a variable that enters with the value that the host has."""
+
+    def parse(self, word: Word, name: str) -> Value:
+        super().parse(word, name)
+        return EnvWish(word.text, None, word.origin)
 
 
 class Variable(Type[EnvWish]):
-    """A variable, perhaps with its value. A list in a file has only names."""
+    """A variable, perhaps with its value. A file has a table of names and values."""
 
-    metavar = "NAME"
+    metavar = "NAME[=VALUE]"
     offers = VARIABLES
-
-    def read(self, place: Place) -> Value:
-        return place.parse(place.variable_name(place.text()))
+    shapes = "a table of strings"
+    examples = {"NAME": "value"}  # noqa: RUF012  (nobody changes it)
 
     def parse(self, word: Word, _: str) -> Value:
         name, separator, value = word.text.partition("=")
         if not is_variable_name(name):
-            raise _bad_name(word, name, "NAME or NAME=VALUE")
+            raise _bad_name(word, name, self.metavar)
         return EnvWish(name, value if separator else None, word.origin)
 
+    def read_list(self, place: Place) -> list[Value]:
+        return [self._read_pair(place.at(name), name) for name in place.expect(dict, self.shapes)]
 
-class Variables(Variable):
-    """The same, but a file has a table of names and values."""
-
-    metavar = "NAME[=VALUE]"
-    shapes = "a table of strings"
-    examples = {"NAME": "value"}  # noqa: RUF012  (nobody changes it)
-
-    def read_list(self, place: Place) -> Iterator[tuple[Place, Value]]:
-        for name in place.value(dict, self.shapes):
-            pair = place.at(name)
-            pair.refuse_setting()
-            pair.variable_name(name)
-            value = pair.text(is_free=True)
-            pair.refuse_secret(name, value)
-            yield pair, EnvWish(name, value, pair.origin)
+    def _read_pair(self, pair: Place, name: str) -> Value:
+        if name in pair.document.table.by_key:
+            raise pair.misplaced()
+        if not is_variable_name(name):
+            raise pair.problem(f"{pair.label} is not a variable name", "use letters, digits and _")
+        value = pair.text(is_free=True)
+        pair.refuse_secret(name, value)
+        return EnvWish(name, value, pair.origin)
 
 
 class Path(Text):
@@ -200,9 +197,6 @@ class Path(Text):
 
     metavar = "PATH"
     offers = FILES
-
-    def read(self, place: Place) -> Value:
-        return place.parse(place.path_text())
 
     def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
         assert isinstance(value, Word)
@@ -215,9 +209,6 @@ class Program(Type[Word | None]):
     default = None
     metavar = "PATH"
     offers = FILES
-
-    def read(self, place: Place) -> Value:
-        return place.parse(place.path_text())
 
     def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
         assert isinstance(value, Word)
@@ -334,8 +325,8 @@ class PortNumber(Type[Port]):
 
     def read(self, place: Place) -> Value:
         if self.is_pair:
-            return place.parse(str(place.value((int, str), 'an integer or a string "HOST:BOX"')))
-        return place.parse(str(place.value(int, "an integer")))
+            return place.parse(str(place.expect((int, str), 'an integer or a string "HOST:BOX"')))
+        return place.parse(str(place.expect(int, "an integer")))
 
 
 class Mounted(Type[MountWish]):
@@ -359,16 +350,20 @@ class Mounted(Type[MountWish]):
         return MountWish(self.access, source, destination, word.origin)
 
     def read(self, place: Place) -> Value:
-        keys = place.value(dict, "a table")
-        place.refuse_unknown(KEYS_OF_A_MOUNT)
+        keys = place.expect(dict, "a table")
+        if unknown := [key for key in keys if key not in KEYS_OF_A_MOUNT]:
+            raise place.at(unknown[0]).unknown(KEYS_OF_A_MOUNT)
         if "host" not in keys:
             raise place.problem("this mount has no `host`", place.pair("host", "~/notes"))
+        mode = place.at("mode").text() if "mode" in keys else RO
+        if mode not in (RO, RW):
+            raise place.at("mode").problem(f"the mode of a mount is {RO} or {RW}", place.pair("mode", RO))
         return MountWish(
-            access=MODES[place.at("mode").one_of(*MODES)] if "mode" in keys else RO,
-            source=place.at("host").path_text(),
-            destination=place.at("sandbox").path_text() if "sandbox" in keys else "",
+            access=mode,
+            source=place.at("host").text(),
+            destination=place.at("sandbox").text() if "sandbox" in keys else "",
             origin=place.origin,
-            is_optional="optional" in keys and place.at("optional").value(bool, "true or false"),
+            is_optional="optional" in keys and place.at("optional").expect(bool, "true or false"),
         )
 
     def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
