@@ -178,17 +178,9 @@ class Place(Record):
         from claudebox.settings.mistakes import REMOVED
 
         key = str(self.path[-1])
-        # `path` in a mount is more likely meant to be `host`.
-        if len(self.path) > 1 and key in self.document.table.by_key and key != "path":
-            return self.misplaced()
         near = get_close_matches(key, known, 1)
         others = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)
         return self.problem(f"unknown key {shown(key)}", REMOVED.get(f"{key} =") or others)
-
-    def misplaced(self) -> Problem:
-        """About a setting that stands below a line such as [env], where it would be lost."""
-        hint = "move it out of there; a line in [brackets] takes all that follows it"
-        return self.problem(f"`{self.path[-1]}` is a setting, but it is inside `{self.path[0]}`", hint)
 
     def problem(self, what: str, hint: str) -> Problem:
         return self.document.problem(self.line, what, hint)

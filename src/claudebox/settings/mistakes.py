@@ -50,12 +50,10 @@ def refuse_nearly_ours(table: Table, word: str, command: str = "") -> None:
 
 
 def _refuse_removed(name: str, word: str) -> None:
-    """Raise a Problem if this was an option once, or is one letter away from it."""
-    plain = name.lower().replace("_", "-")
-    for option, instead in REMOVED.items():
-        is_near = len(plain) > SHORTEST_WITH_A_MISTAKE and _distance(plain, option[2:]) == 1
-        if option == f"--{plain}" or (option.startswith("--") and is_near):
-            raise Problem(f"there is no option `{option}` any more", f"{instead}\n      {_to_claude(word)}")
+    """Raise a Problem if this was an option once."""
+    option = f"--{name.lower().replace('_', '-')}"
+    if option in REMOVED:
+        raise Problem(f"there is no option `{option}` any more", f"{REMOVED[option]}\n      {_to_claude(word)}")
 
 
 def not_clear_whose(option: str, command: str) -> Problem:
@@ -93,14 +91,6 @@ def refuse_without_dashes(word: str, following: str) -> None:
     is_claudes = name == AUTH.name and following and following not in AUTH.choices
     if has_value or not is_claudes:
         raise _mistake(f"`{name}` without dashes is meant for claude", f"--{name}", word)
-
-
-def refuse_nearly_one_of(word: str, option: str, known: tuple[str, ...]) -> None:
-    """Raise a Problem if what follows an option is nearly a word that may. Claude would take it for a prompt."""
-    meant = next((one for one in known if len(word) >= SHORTEST_WITH_A_MISTAKE and _distance(word, one) == 1), "")
-    if meant:
-        hint = f"did you mean `{option} {meant}`?\n      to give it to claude: claudebox {option} -- {word}"
-        raise Problem(f"`{word}` is none of what may follow {option}", hint)
 
 
 def refuse_variable(table: Table, name: str) -> None:

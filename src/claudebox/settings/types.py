@@ -183,8 +183,9 @@ class Variable(Type[EnvWish]):
         return [self._read_pair(place.at(name), name) for name in place.expect(dict, self.shapes)]
 
     def _read_pair(self, pair: Place, name: str) -> Value:
-        if name in pair.document.table.by_key:
-            raise pair.misplaced()
+        if name in pair.document.table.by_key:  # it would be lost
+            hint = "move it out of there; a line in [brackets] takes all that follows it"
+            raise pair.problem(f"`{name}` is a setting, but it is inside `{pair.path[0]}`", hint)
         if not is_variable_name(name):
             raise pair.problem(f"{pair.label} is not a variable name", "use letters, digits and _")
         value = pair.text(is_free=True)
@@ -221,11 +222,6 @@ class ProjectPath(Text):
 
     metavar = "PATH"
     offers = FILES
-
-    def parse(self, word: Word, _: str) -> Value:
-        if not word.text:
-            raise Problem(f"{word.origin.shown} needs a path", f"for the whole project: {word.origin.shown} .")
-        return word
 
 
 class Choice(Type[Word]):
