@@ -93,6 +93,14 @@ def refuse_without_dashes(word: str, following: str) -> None:
         raise _mistake(f"`{name}` without dashes is meant for claude", f"--{name}", word)
 
 
+def refuse_nearly_one_of(word: str, option: str, known: tuple[str, ...]) -> None:
+    """Raise a Problem if what follows an option is nearly a word that may. Claude would take it for a prompt."""
+    meant = next((one for one in known if len(word) >= SHORTEST_WITH_A_MISTAKE and _distance(word, one) == 1), "")
+    if meant:
+        hint = f"did you mean `{option} {meant}`?\n      to give it to claude: claudebox {option} -- {word}"
+        raise Problem(f"`{word}` is none of what may follow {option}", hint)
+
+
 def refuse_variable(table: Table, name: str) -> None:
     """Raise a Problem about a variable that is called like one of ours."""
     nearest = next((one for one in table.by_variable if _distance(name, one) <= 2), "")

@@ -152,6 +152,10 @@ class _CommandLine:
         elif following in REVIEW.choices:
             self.said.append((REVIEW.name, self.next()))
         else:
+            if following[:1] != "-":
+                from claudebox.settings.mistakes import refuse_nearly_one_of
+
+                refuse_nearly_one_of(following, REVIEW.option, (*REVIEW_DEEDS, *REVIEW.choices))
             self.said.append((REVIEW.name, ON))
 
     def _value_of(self, setting: Setting[object], value: str | None) -> str:

@@ -71,6 +71,13 @@ def test_option_without_dashes_is_no_prompt(line: str) -> None:
     assert parse(["-p", *words]) == Request(claude=("-p", *words))
 
 
+@pytest.mark.req("ARGS-01")
+@pytest.mark.parametrize("word", ["lsit", "lists", "shwo", "lnd", "discrad", "gaurded"])
+def test_word_that_may_nearly_follow_review_is_no_prompt(word: str) -> None:
+    with pytest.raises(Problem, match="may follow --review"):
+        parse(["--review", word])
+
+
 @pytest.mark.parametrize("prompt", ["mend the list", "go", "list them all"])
 def test_prompt_may_follow_review(prompt: str) -> None:
     assert parse(["--review", prompt]).claude == (prompt,)
