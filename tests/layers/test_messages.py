@@ -61,7 +61,6 @@ IN_TOML: dict[str, str | bytes] = {
     "host-missing": '[[mounts]]\nsandbox = "/n"\n',
     "empty": 'hide = [""]\n',
     "character": 'hide = ["a\\u0007b"]\n',
-    "name-differs": 'name = "gcp"\n',
     "description-of-two-lines": 'description = """\none\ntwo"""\n',
 }
 IN_JSON: dict[str, str | bytes] = {

@@ -115,10 +115,6 @@ def test_every_key_of_the_table_is_understood() -> None:
             said(f"{key} = 1979-05-27")
 
 
-def test_project_may_have_any_name() -> None:
-    assert said('name = "shop"', is_project=True) == ()
-
-
 @pytest.mark.req("ENV-01", "SEC-01")
 @pytest.mark.parametrize(
     "text",

@@ -24,8 +24,6 @@ LARGEST_FILE_BYTES = 1 << 16
 MOST_DOTS = 200  # in a key: the time and the memory of `tomllib` grow with their square
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LONGEST_WORD_SHOWN = 40  # characters of a word from the file, in a message
-KEYS_ON_A_LINE = 5
-INDENT = " " * len("hint: ")
 TYPES = (
     (str, "a string"),
     (bool, "true or false"),
@@ -168,19 +166,9 @@ class Place(Record):
 
     def refuse_secret(self, name: str, value: str) -> None:
         if reason := looks_secret(name, value):
-            by_name = INDENT + self.pair(PASS_ENV.key, [name])
-            hint = f"no secrets in files: take it out and pass it through by name:\n{by_name}"
+            by_name = self.pair(PASS_ENV.key, [name])
+            hint = f"no secrets in files: take it out and pass it through by name:\n      {by_name}"
             raise self.problem(f"{shown(name)} looks like a secret ({reason})", hint)
-
-    def unknown(self, known: tuple[str, ...]) -> Problem:
-        from difflib import get_close_matches
-
-        from claudebox.settings.mistakes import REMOVED
-
-        key = str(self.path[-1])
-        near = get_close_matches(key, known, 1)
-        others = f"did you mean `{near[0]}`?" if near else "these are known:\n" + _rows(known)
-        return self.problem(f"unknown key {shown(key)}", REMOVED.get(f"{key} =") or others)
 
     def problem(self, what: str, hint: str) -> Problem:
         return self.document.problem(self.line, what, hint)
@@ -215,11 +203,6 @@ class Place(Record):
         if isinstance(value, dict):
             return "{ " + ", ".join(self.pair(key, inner) for key, inner in value.items()) + " }"
         return json.dumps(value, ensure_ascii=False)
-
-
-def _rows(words: tuple[str, ...]) -> str:
-    starts = range(0, len(words), KEYS_ON_A_LINE)
-    return ",\n".join(INDENT + ", ".join(words[start : start + KEYS_ON_A_LINE]) for start in starts)
 
 
 def _toml_value(document: Document) -> object:

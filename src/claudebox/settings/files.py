@@ -40,11 +40,11 @@ MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read th
 
 def said_in(document: Document) -> tuple[Statement, ...]:
     """Everything that a file says. Raises a Problem if any of it is wrong."""
-    describe(document)
-    _check_name(document)
     said: list[Statement] = []
     for key in document.value:
-        if key not in (NAME, DESCRIPTION):
+        if key in (NAME, DESCRIPTION):
+            _title(document, key)
+        else:
             setting = _setting(document.place(key))
             said += [Statement(setting, value) for value in setting.type.read_all(document.place(key, setting))]
     return tuple(said)
@@ -53,14 +53,6 @@ def said_in(document: Document) -> tuple[Statement, ...]:
 def describe(document: Document) -> str:
     """What the file says about itself, on one line."""
     return _title(document, DESCRIPTION)
-
-
-def _check_name(document: Document) -> None:
-    name, stem = _title(document, NAME), posixpath.splitext(posixpath.basename(document.file))[0]
-    if NAME in document.value and name != stem and not document.is_project:
-        place = document.place(NAME)
-        hint = f"rename the file, or say: {place.pair(NAME, stem)}"
-        raise place.problem(f"{shown(name)} is not the name of the file", hint)
 
 
 def _title(document: Document, key: str) -> str:
@@ -76,7 +68,13 @@ def _title(document: Document, key: str) -> str:
 def _setting(place: Place) -> Setting[object]:
     key, known = str(place.path[0]), place.document.table.by_key
     if key not in known:
-        raise place.unknown((NAME, DESCRIPTION, *known))
+        from difflib import get_close_matches
+
+        from claudebox.settings.mistakes import REMOVED
+
+        near = get_close_matches(key, known, 1)
+        others = f"did you mean `{near[0]}`?" if near else "to list them: claudebox --help all"
+        raise place.problem(f"unknown key {shown(key)}", REMOVED.get(f"{key} =") or others)
     setting = known[key]
     if setting.is_users and place.document.is_project:
         what = f"`{key}` decides what runs on this host, so a project cannot set it"
@@ -141,15 +139,13 @@ class _ProfileReader:
         if name in self.done:
             return []
         self.done.add(name)
-        path = self._path_of(named)
-        document = self._parse(path) if path else self._shipped(named)
-        return self._with_profiles(said_in(document), (*chain, name))
+        return self._with_profiles(said_in(self._document(named)), (*chain, name))
 
     def described(self, name: str) -> Profile:
         named = Word(name, Origin.of_option(PROFILE.option))
         path = self._path_of(named)
         try:
-            document = self._parse(path) if path else self._shipped(named)
+            document = self._document(named)
         except Problem as problem:
             # One broken file must not keep the others from being listed.
             return Profile(name, shorten_home(path, self.host.person.home), f"cannot be used: {problem.message}")
@@ -168,7 +164,9 @@ class _ProfileReader:
                 below += self.read_profile(one.value, chain)
         return below + [expanded(one, self.host) for one in said if one.setting is not PROFILE]
 
-    def _shipped(self, named: Word) -> Document:
+    def _document(self, named: Word) -> Document:
+        if path := self._path_of(named):
+            return self._parse(path)
         content = shipped_profiles().get(named.text)
         if content is None:
             raise self._unknown(named)

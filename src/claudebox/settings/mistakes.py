@@ -104,13 +104,7 @@ def refuse_nearly_one_of(word: str, option: str, known: tuple[str, ...]) -> None
 def refuse_variable(table: Table, name: str) -> None:
     """Raise a Problem about a variable that is called like one of ours."""
     nearest = next((one for one in table.by_variable if _distance(name, one) <= 2), "")
-    setting = next((one for one in table if f"CLAUDEBOX_{one.name.upper()}" == name), None)
-    if nearest:
-        hint = f"did you mean {nearest}?\n      "
-    elif setting is not None and not setting.in_files_only:
-        hint = f"use the option: {setting.option}\n      "
-    else:
-        hint = ""
+    hint = f"did you mean {nearest}?\n      " if nearest else ""
     raise Problem(f"{name} is not a variable of claudebox", f"{hint}without it: unset {name}")
 
 

@@ -129,7 +129,6 @@ def test_what_is_claudes_passes(line: list[str]) -> None:
         ("CLAUEDBOX_NETWORK", "did you mean CLAUDEBOX_NETWORK?"),
         ("claudebox_network", "without it: unset claudebox_network"),
         ("CLAUDEBOXNETWORK", "did you mean CLAUDEBOX_NETWORK?"),
-        ("CLAUDEBOX_HIDE", "use the option: --hide"),
         ("CLAUDEBOX_ZEBRA", "without it: unset CLAUDEBOX_ZEBRA"),
     ],
 )
