@@ -181,7 +181,7 @@ class Place(Record):
             return f"an element of `{above[0]}`"
         if not above:
             return f"`{last}`"
-        return f"`{last}` of a mount" if len(above) > 1 else shown(f"{above[0]}.{last}")
+        return f"{shown(last)} of a mount" if len(above) > 1 else shown(f"{above[0]}.{last}")
 
     @property
     def example(self) -> str:

@@ -348,7 +348,8 @@ class Mounted(Type[MountWish]):
     def read(self, place: Place) -> Value:
         keys = place.expect(dict, "a table")
         if unknown := [key for key in keys if key not in KEYS_OF_A_MOUNT]:
-            raise place.at(unknown[0]).problem("a mount has no such key", f"it has {', '.join(KEYS_OF_A_MOUNT)}")
+            key = place.at(unknown[0])
+            raise key.problem(f"unknown key {key.label}", f"a mount has {', '.join(KEYS_OF_A_MOUNT)}")
         if "host" not in keys:
             raise place.problem("this mount has no `host`", place.pair("host", "~/notes"))
         mode = place.at("mode").text() if "mode" in keys else RO
