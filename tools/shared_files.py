@@ -17,12 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from claudebox import __version__
 from claudebox.commands.help import EXIT_STATUSES, FILES
+from claudebox.features.allowlist import ALLOW
 from claudebox.features.allowlist.rules import GROUPS
 from claudebox.features.table import SETTINGS
 from claudebox.settings import PROJECT_FILE, types
 from claudebox.settings.files import DESCRIPTION, NAME
-from claudebox.settings.table import REVIEW, Setting
-from claudebox.settings.types import COMMAND, LIST
+from claudebox.settings.table import PROFILE, REVIEW, Setting
+from claudebox.settings.types import COMMAND, LIST, OPERAND
 from claudebox.settings.words import REVIEW_DEEDS
 from claudebox.text import fill
 
@@ -36,6 +37,7 @@ COMPLETIONS = {
 CONFIG_SCHEMA = "share/claudebox/config.schema.json"
 PROJECT_SCHEMA = "share/claudebox/project.schema.json"
 
+VARIABLES, PROFILES, PATHS, PROGRAMS = "variables", "profiles", "paths", "programs"
 OFFERED = [setting for setting in SETTINGS if not setting.in_files_only]
 
 
@@ -164,8 +166,20 @@ def completion(shell: str) -> str:
 
 def words_after(setting: Setting[object]) -> tuple[str, ...]:
     """The words that can follow an option."""
-    groups = tuple(f"@{name}" for name in GROUPS) if setting.type.offers == types.HOSTS else ()
+    groups = tuple(f"@{name}" for name in GROUPS) if setting is ALLOW else ()
     return (*setting.type.words, *groups, *(REVIEW_DEEDS if setting is REVIEW else ()))
+
+
+def what_follows(setting: Setting[object]) -> str:
+    """What a shell offers after an option, if it has no words of its own."""
+    kind = getattr(setting.type, "element", setting.type)
+    if isinstance(kind, types.Variable | types.VariableName):
+        return VARIABLES
+    if isinstance(kind, types.Path | types.ProjectPath | types.Program | types.Mounted) or setting.name == "explain":
+        return PATHS
+    if setting.kind in (COMMAND, OPERAND):
+        return PROGRAMS
+    return PROFILES if setting is PROFILE else ""
 
 
 def needs_value(setting: Setting[object]) -> bool:
@@ -174,7 +188,7 @@ def needs_value(setting: Setting[object]) -> bool:
 
 def _bash() -> str:
     options = " ".join(name for setting in OFFERED for name in (setting.short, setting.option) if name)
-    cases = "".join(_bash_case(setting) for setting in OFFERED)
+    cases = "".join(_bash_case(setting) for setting in OFFERED if setting.kind != COMMAND)
     return f"""\
 # Completion of claudebox for bash.
 _claudebox() {{
@@ -214,7 +228,7 @@ complete -o default -F _claudebox claudebox
 def _bash_case(setting: Setting[object]) -> str:
     """What to offer after an option. A `return` without an offer leaves it to bash, which offers files."""
     words = words_after(setting)
-    if setting.type.offers == types.PROFILES:
+    if what_follows(setting) == PROFILES:
         names = "claudebox --profile 2>/dev/null | sed -n 's/^  \\([^ ][^ ]*\\).*/\\1/p'"
         offer = f'COMPREPLY=($(compgen -W "$({names})" -- "$word")); compopt +o default; return'
     elif words:
@@ -222,9 +236,9 @@ def _bash_case(setting: Setting[object]) -> str:
         offer += "; compopt -o nospace" if words[0].endswith("=") else ""
         offer += "; compopt +o default; return"
         offer = offer if needs_value(setting) else f"[[ $word == -* ]] || {{ {offer}; }}"
-    elif setting.type.offers == types.VARIABLES:
+    elif what_follows(setting) == VARIABLES:
         offer = 'COMPREPLY=($(compgen -e -- "$word")); return'
-    elif setting.type.offers == types.COMMANDS:
+    elif what_follows(setting) == PROGRAMS:
         offer = 'COMPREPLY=($(compgen -c -- "$word")); return'
     elif needs_value(setting):
         offer = "return"
@@ -272,12 +286,12 @@ def _zsh_action(setting: Setting[object]) -> str:
     if words := words_after(setting):
         return f"({' '.join(words)})"
     actions = {
-        types.PROFILES: "_claudebox_profiles",
-        types.VARIABLES: '_parameters -g "*export*"',
-        types.COMMANDS: "_command_names -e",
-        types.FILES: "_files",
+        PROFILES: "_claudebox_profiles",
+        VARIABLES: '_parameters -g "*export*"',
+        PROGRAMS: "_command_names -e",
+        PATHS: "_files",
     }
-    return actions.get(setting.type.offers, "")
+    return actions.get(what_follows(setting), "")
 
 
 def _fish() -> str:
@@ -288,11 +302,11 @@ def _fish() -> str:
 def _fish_row(setting: Setting[object]) -> str:
     words = words_after(setting)
     offers = {
-        types.PROFILES: '(claudebox --profile 2>/dev/null | string replace -rf "^  (\\S+).*" "\\$1")',
-        types.VARIABLES: "(set --names --export)",
-        types.COMMANDS: "(__fish_complete_command)",
+        PROFILES: '(claudebox --profile 2>/dev/null | string replace -rf "^  (\\S+).*" "\\$1")',
+        VARIABLES: "(set --names --export)",
+        PROGRAMS: "(__fish_complete_command)",
     }
-    offered = " ".join(words) or offers.get(types.COMMANDS if setting.kind == COMMAND else setting.type.offers, "")
+    offered = " ".join(words) or offers.get(what_follows(setting), "")
     value = f" -x -a '{offered}'" if offered else " -r"
     letter = f" -s {setting.short[1:]}" if setting.short else ""
     text = setting.help.replace("'", "\\'")

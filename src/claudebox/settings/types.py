@@ -31,9 +31,6 @@ SWITCH = "switch"
 COMMAND = "command"  # takes the rest of the line
 OPERAND = "operand"  # says what a mode works on
 
-# What a shell offers where a value belongs.
-FILES, VARIABLES, PROFILES, HOSTS, COMMANDS = "files", "variables", "profiles", "hosts", "commands"
-
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 MOST_DIGITS = 15
 LAST_PORT = 65535
@@ -53,7 +50,6 @@ class Type(Generic[T_co]):
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # that a value can be, or begin with
     repeats = False  # whether the same value twice is not the same as once
-    offers = ""  # what a shell offers there
 
     def parse(self, word: Word, _: str) -> Value:
         """The value that a text means for the setting of this name. Raises a Problem if it means none."""
@@ -88,7 +84,7 @@ class List(Type[tuple[T, ...]]):
 
     def __init__(self, element: Type[T]) -> None:
         self.element = element
-        self.metavar, self.words, self.offers = element.metavar, element.words, element.offers
+        self.metavar, self.words = element.metavar, element.words
         self.shape, self.example, self.repeats = element.shapes, element.examples, element.repeats
 
     def parse(self, word: Word, name: str) -> Value:
@@ -106,9 +102,8 @@ class Mode(Type[None]):
 
     kind = MODE
 
-    def __init__(self, *words: str, offers: str = "") -> None:
+    def __init__(self, *words: str) -> None:
         self.words = words
-        self.offers = offers
 
 
 class Switch(Mode):
@@ -132,9 +127,6 @@ class Operand(Mode):
 class Text(Type[Word]):
     """Any text, as it is."""
 
-    def __init__(self, offers: str = "") -> None:
-        self.offers = offers or self.offers
-
 
 class Argument(Text):
     """A word for claude, which may be anything."""
@@ -149,7 +141,6 @@ class VariableName(Text):
     """The name of a variable."""
 
     metavar = "NAME"
-    offers = VARIABLES
 
     def parse(self, word: Word, _: str) -> Value:
         if not is_variable_name(word.text):
@@ -169,7 +160,6 @@ class Variable(Type[EnvWish]):
     """A variable, perhaps with its value. A file has a table of names and values."""
 
     metavar = "NAME[=VALUE]"
-    offers = VARIABLES
     shapes = "a table of strings"
     examples = {"NAME": "value"}  # noqa: RUF012  (nobody changes it)
 
@@ -197,7 +187,6 @@ class Path(Text):
     """A path in which `~` and variables have a meaning. Only who uses it knows whose home `~` is."""
 
     metavar = "PATH"
-    offers = FILES
 
     def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
         assert isinstance(value, Word)
@@ -209,7 +198,6 @@ class Program(Type[Word | None]):
 
     default = None
     metavar = "PATH"
-    offers = FILES
 
     def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
         assert isinstance(value, Word)
@@ -221,7 +209,6 @@ class ProjectPath(Text):
     """A path that is opened in the project. A variable that is not set ("$GONE") must not mean the whole of it."""
 
     metavar = "PATH"
-    offers = FILES
 
 
 class Choice(Type[Word]):
@@ -331,7 +318,6 @@ class Mounted(Type[MountWish]):
     metavar = "PATH[:DEST]"
     shapes = "an array of tables"
     examples = ({"host": "~/notes"},)
-    offers = FILES
 
     def __init__(self, access: str) -> None:
         self.access = access
