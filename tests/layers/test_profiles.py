@@ -10,15 +10,10 @@ from claudebox.settings.files import shipped_profiles
 from claudebox.settings.table import BWRAP_PATH, CLAUDE_PATH, ENV, HIDES, MOUNTS, NETWORK, NFT_PATH, PASTA_PATH
 from hosts.machine import Machine
 from hosts.test_distributions import MACHINES, make_machine
-from layers.own_files import own_file, profile, refusal, users_machine, variables
+from layers.files import own_file, profile, refusal, variables
 from saying import gather, list_profiles, parse
 
 UPLINK = "/usr/bin/pasta*\n/usr/sbin/nft*"
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return users_machine(tmp_path)
 
 
 def settings(machine: Machine, *words: str) -> Settings:

@@ -10,12 +10,7 @@ from claudebox.model import FROM_HOST
 from claudebox.settings import PROJECT_FILE
 from claudebox.settings.table import HIDES
 from hosts.machine import Machine
-from layers.project_file import DECISIONS, STATE, WISHES, answer, layers, make_machine, refusal, says
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
+from layers.files import DECISIONS, STATE, WISHES, answer, layers, refusal, says
 
 
 def symlink_to_a_file(path: Path) -> None:

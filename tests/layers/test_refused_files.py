@@ -10,12 +10,7 @@ import pytest
 from claudebox.state import instance_name
 from conftest import Account, Box
 from hosts.machine import Machine
-from layers.own_files import own_file, profile, refusal, users_machine, variables
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return users_machine(tmp_path)
+from layers.files import own_file, profile, refusal, variables
 
 
 @pytest.mark.req("EXT-03", "FAIL-01")
