@@ -133,24 +133,7 @@ def test_mutated_file_gives_settings_or_a_problem(
 
 
 ENDLESS = (
-    *(
-        b"[",
-        b"{",
-        b'"',
-        b"\\",
-        b"#",
-        b".",
-        b",",
-        b"\n",
-        b"9",
-        b"a.",
-        b"a\n",
-        b"[[a]]\n",
-        b'"""',
-        b'\\"',
-        b"{a=",
-        b'{"a":',
-    ),
+    *(b"[", b"{", b'"', b"\\", b"#", b".", b",", b"\n", b"9", b"a.", b"a\n", b"[[a]]\n", b'"""', b"{a=", b'{"a":'),
     *(b"[1,", b'"a",', b"a=1\n", b"a.b.c.d.e.f=1\n", b"[a." + b"b." * 190 + b"c]\na=1\n"),
 )
 

@@ -267,5 +267,5 @@ OWN: tuple[Setting[object], ...] = (
 OTHER_VARIABLES = (
     "CLAUDEBOX_TOKEN_URL",  # where the broker renews a login, if it is not the usual place
     "CLAUDEBOX_PROVE_CANARY",  # what --prove looks for in the box
-    *("CLAUDEBOX_TEST_CACHE", "CLAUDEBOX_TEST_NEWEST"),  # of the tests
+    "CLAUDEBOX_TEST_CACHE",  # of the tests
 )
