@@ -64,7 +64,7 @@ def main(words: Sequence[str]) -> int:
         from running import machine
 
         return machine.be_worker(words[1:])
-    own, _, rest = _split(words)
+    own, rest = _split(words)
     options = make_parser().parse_intermixed_args(own)
     from running import machine, needs
     from running.install import install, install_tools
@@ -88,11 +88,9 @@ def main(words: Sequence[str]) -> int:
         return REFUSED
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
-    if "--" not in words:
-        return list(words), "", []
-    where = list(words).index("--")
-    return list(words[:where]), "--", list(words[where + 1 :])
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    where = words.index("--") if "--" in words else len(words)
+    return list(words[:where]), list(words[where + 1 :])
 
 
 def pytest_arguments(options: argparse.Namespace) -> list[str]:
