@@ -12,13 +12,13 @@ from claudebox.errors import Problem, quote
 from claudebox.host import Host
 from claudebox.host.tree import Tree, sha256
 from claudebox.model import BY_DEFAULT, Origin, Preparation
-from claudebox.paths import is_inside, shorten_home
+from claudebox.paths import expand_home, is_inside, shorten_home
 from claudebox.record import Record
-from claudebox.settings import PROJECT_FILE, Settings, Statement, Word
+from claudebox.settings import PROJECT_FILE, MountWish, Settings, Statement, Word
 from claudebox.settings.documents import Document, Place, parse, shown
 from claudebox.settings.gather import DEFAULT_PROFILE, refuse_foreign
 from claudebox.settings.table import PROFILE, Setting, Table
-from claudebox.settings.types import VALUE
+from claudebox.settings.types import VALUE, Program, expand
 from claudebox.state import SHOWN, find_state, memory
 from claudebox.state.memory import Form
 from claudebox.state.reach import reach_of
@@ -233,7 +233,15 @@ def shipped_profiles() -> dict[str, bytes]:
 
 def expanded(said: Statement, host: Host) -> Statement:
     """The same, with the values of the variables in it."""
-    value = said.setting.type.expanded(said.value, host.environ, host.person.home)
+    value, where = said.value, said.value.origin.shown
+    if isinstance(value, MountWish):
+        paths = [expand(path, where, host.environ) for path in (value.source, value.destination)]
+        value = value.replace(source=paths[0], destination=paths[1])
+    elif isinstance(value, Word) and said.setting.type.is_path:
+        path = expand(value.text, where, host.environ)
+        # Of other paths, only who uses them knows whose home `~` is.
+        is_hosts = isinstance(said.setting.type, Program)
+        value = value.replace(text=expand_home(path, host.person.home) if is_hosts else path)
     return said.replace(value=value)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.model import BY_DEFAULT, RO, RW, Port
-from claudebox.paths import expand_home
 from claudebox.record import Generic
 from claudebox.settings import Amount, EnvWish, MountWish, Value, Word
 
@@ -49,6 +48,7 @@ class Type(Generic[T_co]):
     examples: object = ("…", "…")
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # that a value can be, or begin with
+    is_path = False  # whether variables have a meaning in a file
     repeats = False  # whether the same value twice is not the same as once
 
     def parse(self, word: Word, _: str) -> Value:
@@ -67,10 +67,6 @@ class Type(Generic[T_co]):
         """The same for a list of this type."""
         return [self.read(element) for element in place.elements(self.shapes)]
 
-    def expanded(self, value: Value, _environ: dict[str, str], _home: str) -> Value:
-        """The value with the values of the variables that a file names in it."""
-        return value
-
     def lowers(self, _value: Value, _known: object) -> bool:
         """Whether the value gives no more than the one that is known."""
         return True
@@ -85,16 +81,14 @@ class List(Type[tuple[T, ...]]):
     def __init__(self, element: Type[T]) -> None:
         self.element = element
         self.metavar, self.words = element.metavar, element.words
-        self.shape, self.example, self.repeats = element.shapes, element.examples, element.repeats
+        self.shape, self.example = element.shapes, element.examples
+        self.is_path, self.repeats = element.is_path, element.repeats
 
     def parse(self, word: Word, name: str) -> Value:
         return self.element.parse(word, name)
 
     def read_all(self, place: Place) -> list[Value]:
         return self.element.read_list(place)
-
-    def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
-        return self.element.expanded(value, environ, home)
 
 
 class Mode(Type[None]):
@@ -187,10 +181,7 @@ class Path(Text):
     """A path in which `~` and variables have a meaning. Only who uses it knows whose home `~` is."""
 
     metavar = "PATH"
-
-    def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
-        assert isinstance(value, Word)
-        return value.replace(text=expand(value.text, value.origin.shown, environ))
+    is_path = True
 
 
 class Program(Type[Word | None]):
@@ -198,11 +189,7 @@ class Program(Type[Word | None]):
 
     default = None
     metavar = "PATH"
-
-    def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
-        assert isinstance(value, Word)
-        path = expand(value.text, value.origin.shown, environ)
-        return value.replace(text=expand_home(path, home))
+    is_path = True
 
 
 class ProjectPath(Text):
@@ -349,11 +336,6 @@ class Mounted(Type[MountWish]):
             is_optional="optional" in keys and place.at("optional").expect(bool, "true or false"),
         )
 
-    def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
-        assert isinstance(value, MountWish)
-        source, destination = (expand(text, value.origin.shown, environ) for text in (value.source, value.destination))
-        return value.replace(source=source, destination=destination)
-
 
 def is_variable_name(name: str) -> bool:
     return name.isascii() and name.isidentifier()
@@ -384,7 +366,7 @@ def variables(text: str) -> Iterator[tuple[str, str]]:
 
 
 def expand(text: str, where: str, environ: dict[str, str]) -> str:
-    """The text with the values of its variables. `~` stays: only the caller knows whose home it is."""
+    """The text with the values of its variables."""
     pieces = [text.partition("$")[0]]
     for name, after in variables(text):
         if name not in environ:
