@@ -14,9 +14,9 @@ from claudebox.errors import Problem
 from claudebox.features.environment import DROP_ENV
 from claudebox.features.table import SETTINGS
 from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Login, Origin, Plan, Port
-from claudebox.mounts import find_holder
 from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
+from claudebox.sandbox.mounts import find_holder
 from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Word
 from claudebox.settings.gather import merge
 from claudebox.settings.table import AUTH, ENV, HIDES, MOUNTS, NETWORK, PUBLISH, TIERS

@@ -21,10 +21,10 @@ from claudebox.host.programs import find
 from claudebox.host.secrets import refuse_readable, secret_places, secret_value
 from claudebox.host.tree import MOST_LINKS, Tree
 from claudebox.model import DEV, FROM_HOST, HIDE, LAYER, PROC, RO, RW, TMPFS, WRITABLE, Mount, Origin, Plan, SecretPlace
-from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, describe_origin, undo, with_reason
 from claudebox.paths import absolute, is_below, is_inside, move, parents, shorten_home
 from claudebox.record import Record
+from claudebox.sandbox.mounts import PIN, find_appearances, find_holder
 from claudebox.settings import MountWish, Settings
 from claudebox.settings.types import LAST_PORT, is_variable_name, port_number
 from claudebox.state.reach import reach_of

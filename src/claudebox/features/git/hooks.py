@@ -13,8 +13,8 @@ from claudebox.features.git import common_directory
 from claudebox.host.git import parse_config
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.model import FROM_HOST, HIDE, RO, SYMLINK, Finding, Mount, Origin
-from claudebox.mounts import arrange, find_holder
 from claudebox.paths import expand_home, is_inside, move, normalize
+from claudebox.sandbox.mounts import arrange, find_holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -18,12 +18,12 @@ from claudebox.host.secrets import Opening, openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, DIRECTORY, LINK, OTHER, UNREAD, Entry, list_directory
 from claudebox.model import MOST_LAYERED, RO, RW, UNASKED, Finding, Guard, Guarded, Mount, Origin, Plan, Ways
-from claudebox.mounts import arrange, find_holder
 from claudebox.overlay.git import DETOUR, Account
 from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
 from claudebox.overlay.table import CLAUDES, DOT_GIT, GIT, UNSEEN, WANTED, WHOLE, WORKTREES, held_rows
 from claudebox.overlay.ways import WAYS, find_ways
 from claudebox.paths import absolute, is_below, is_inside, move, parents, within
+from claudebox.sandbox.mounts import arrange, find_holder
 from claudebox.settings.table import GUARDED, HIDES, REVIEW, WRITABLE
 
 TYPE_CHECKING = False

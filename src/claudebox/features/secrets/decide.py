@@ -10,9 +10,9 @@ from claudebox.features.secrets import MASKS, REVEAL
 from claudebox.features.secrets.table import RULE, Kind, kind_of, strictest
 from claudebox.host.walk import DEEPEST, GIT, UNREAD
 from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Preparation, Step
-from claudebox.mounts import find_appearances
 from claudebox.paths import absolute, is_inside, shorten_home, within
 from claudebox.record import Record
+from claudebox.sandbox.mounts import find_appearances
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from claudebox.features.secrets.act import LIVE, NOTES, SHARED, Keeping
 from claudebox.features.secrets.decide import differing
 from claudebox.files import c_call
 from claudebox.host.walk import SKIPPED
-from claudebox.mounts import find_appearances
 from claudebox.process.companion import READY, die_with_parent
 from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, NEW_USER_NAMESPACE
+from claudebox.sandbox.mounts import find_appearances
 from claudebox.text import cut, escape, fill
 
 TYPE_CHECKING = False

@@ -11,13 +11,13 @@ from claudebox.features.guard import Report
 from claudebox.features.guard.decide import is_guard
 from claudebox.features.review import OF_ANOTHER_GROUP, ReviewFeature
 from claudebox.model import BY_DEFAULT, LAYER, MOST_LAYERED, RO, RW, Covered, Launch, Plan, Review, Step
-from claudebox.mounts import PIN
 from claudebox.overlay import mounting, store
 from claudebox.overlay.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
 from claudebox.overlay.machine import Ground, find_doubt, refusal
 from claudebox.overlay.review import BEHIND, kept_text, question
 from claudebox.overlay.screen import landed_text
 from claudebox.paths import within
+from claudebox.sandbox.mounts import PIN
 from claudebox.state import State
 from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
