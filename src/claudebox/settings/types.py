@@ -31,7 +31,7 @@ COMMAND = "command"  # takes the rest of the line
 OPERAND = "operand"  # says what a mode works on
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-MOST_DIGITS = 15
+MOST_DIGITS = 15  # of which a float loses none
 LAST_PORT = 65535
 KEYS_OF_A_MOUNT = ("host", "sandbox", "mode", "optional")
 
@@ -227,28 +227,22 @@ class Quantity(Type[Amount | None]):
     """An amount of something. With less than the least, not even bwrap starts, or programs cannot work."""
 
     default = None
-    most_digits = 13
 
-    def __init__(
-        self, example: str, least: int, *, unit: int = 1, is_size: bool = False, is_whole: bool = False
-    ) -> None:
+    def __init__(self, example: str, least: int, *, unit: int = 1, is_size: bool = False) -> None:
         self.example = example
         self.least = least
         self.unit = unit
         self.is_size = is_size  # a letter may say the unit, as in 4G
-        self.is_whole = is_whole
         self.metavar = "SIZE" if is_size else "NUMBER"
 
     def parse(self, word: Word, name: str) -> Value:
         text, unit = word.text, self.unit
         if self.is_size and text[-1:].upper() in UNITS:
             text, unit = text[:-1], UNITS[text[-1:].upper()]
-        whole, _, rest = text.partition(".") if not self.is_whole else (text, "", "")
-        digits = whole + rest
-        if not _is_number(digits, self.most_digits):
+        if not _is_number(text.replace(".", "", 1)):
             what = f"{word.origin.shown}: `{word.text}` is not an amount of {'memory' if self.is_size else name}"
             raise Problem(what, f"for example: {self.example}")
-        number = int(digits) * unit // int("1" + "0" * len(rest))
+        number = round(float(text) * unit)
         if number < self.least:
             raise Problem(f"{word.origin.shown}: `{word.text}` is too little to start anything", f"try {self.example}")
         return Amount(word.text, number, word.origin)
@@ -269,7 +263,7 @@ class Limit(Type[Amount]):
 
     def parse(self, word: Word, _: str) -> Value:
         thing, _, number = word.text.partition("=")
-        if thing not in self.things or not _is_number(number, MOST_DIGITS) or int(number) == 0:
+        if thing not in self.things or not _is_number(number) or int(number) == 0:
             *others, last = self.things
             what = f"{word.origin.shown}: `{word.text}` is no limit"
             raise Problem(what, f"{', '.join(others)} or {last}: {self.things[0]}=500")
@@ -345,13 +339,13 @@ def _bad_name(word: Word, name: str, usage: str) -> Problem:
     return Problem(f"{word.origin.shown}: `{name}` is not a variable name", f"use letters, digits and _: {usage}")
 
 
-def _is_number(text: str, most_digits: int) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= most_digits
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
 
 
 def port_number(text: str) -> int:
     """The number of a port; 0 if the text is not one."""
-    return int(text) if _is_number(text, len(str(LAST_PORT))) and int(text) <= LAST_PORT else 0
+    return int(text) if _is_number(text) and int(text) <= LAST_PORT else 0
 
 
 def variables(text: str) -> Iterator[tuple[str, str]]:
