@@ -115,7 +115,7 @@ class Place(Record):
     def elements(self, expected: str) -> list[Place]:
         """The elements of this array, each behind the one before it."""
         places, position = [], self.position
-        header = rf"""^[ \t]*\[\[[ \t]*["']?{re.escape(str(self.path[-1]))}"""
+        header = rf"""^[ \t]*\[\[[ \t]*["']?{re.escape(str(self.path[-1]))}["']?[ \t]*\]\]"""
         is_headed = self.document.find(header, position) == position
         for number, value in enumerate(self.expect(list, expected)):
             if is_headed and number:

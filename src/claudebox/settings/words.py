@@ -200,8 +200,8 @@ def _option(mode: str) -> str:
 def _check_words(mode: str, line: _CommandLine) -> None:
     """Refuse words that do not belong together."""
     if "json" in line.switches and mode not in JSON_MODES:
-        what = f"{'' if mode == LAUNCH else _option(mode) + ' with '}--json prints no data that could be JSON"
-        raise Problem(what, "leave out --json; for claude's answer: -p --output-format json")
+        hint = "leave out --json; for claude's answer: -p --output-format json"
+        raise Problem("this prints no data that could be JSON", hint)
     for name, (needed, message, hint) in NEEDS_MODE.items():
         if (name in line.switches or name in dict(line.said)) and mode != needed:
             raise Problem(message, hint)
