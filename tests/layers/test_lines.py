@@ -47,7 +47,7 @@ env.A = "1" # A
 hide = [
     # "not this"
     "~/a", '~/b',
-    "~/a",
+    "~/b",
 ]
 "publish" = [
   80,

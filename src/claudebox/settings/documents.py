@@ -114,14 +114,15 @@ class Place(Record):
 
     def elements(self, expected: str) -> list[Place]:
         """The elements of this array, each behind the one before it."""
-        places, position = [], self.position
+        places: list[Place] = []
+        position = self.position
         header = rf"""^[ \t]*\[\[[ \t]*["']?{re.escape(str(self.path[-1]))}["']?[ \t]*\]\]"""
         is_headed = self.document.find(header, position) == position
         for number, value in enumerate(self.expect(list, expected)):
             if is_headed and number:
                 position = max(position, self.document.find(header, position + 1))
             elif not is_headed:
-                position = self._find_element(value, position)
+                position = self._find_element(value, position + bool(number))
             places.append(self.replace(path=(*self.path, number), value=value, position=position))
         return places
 

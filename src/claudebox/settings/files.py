@@ -233,7 +233,8 @@ def shipped_profiles() -> dict[str, bytes]:
 
 def expanded(said: Statement, host: Host) -> Statement:
     """The same, with the values of the variables in it."""
-    value, where = said.value, said.value.origin.shown
+    value = said.value
+    where = value.origin.shown
     if isinstance(value, MountWish):
         paths = [expand(path, where, host.environ) for path in (value.source, value.destination)]
         value = value.replace(source=paths[0], destination=paths[1])

@@ -122,7 +122,8 @@ class _CommandLine:
         elif setting is REVIEW and value is None:
             self._take_review()
         else:
-            self.modes += [setting.name] if setting.kind == MODE else []
+            if setting.kind == MODE:
+                self.modes.append(setting.name)
             self.said.append((setting.name, self._value_of(setting, value)))
 
     def _take_command(self, setting: Setting[object], value: str | None) -> None:
