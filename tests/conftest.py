@@ -22,7 +22,7 @@ from running import pins
 from running.machine import ACCOUNT, ACCOUNTS
 from running.needs import SYSTEM_PATH, needed
 
-pytest_plugins = ("golden", "dispositions", "running.plugin", "pytester")
+pytest_plugins = ("golden", "running.plugin", "pytester")
 
 CHECKOUT = Path(__file__).parent.parent
 CLAUDEBOX = str(CHECKOUT / "claudebox")

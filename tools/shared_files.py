@@ -17,12 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from claudebox import __version__
 from claudebox.commands.help import EXIT_STATUSES, FILES
+from claudebox.features.allowlist import ALLOW
 from claudebox.features.allowlist.rules import GROUPS
 from claudebox.features.table import SETTINGS
 from claudebox.settings import PROJECT_FILE, types
 from claudebox.settings.files import DESCRIPTION, NAME
-from claudebox.settings.table import REVIEW, Setting
-from claudebox.settings.types import COMMAND, LIST
+from claudebox.settings.table import PROFILE, REVIEW, Setting
+from claudebox.settings.types import COMMAND, LIST, OPERAND
 from claudebox.settings.words import REVIEW_DEEDS
 from claudebox.text import fill
 
@@ -36,6 +37,7 @@ COMPLETIONS = {
 CONFIG_SCHEMA = "share/claudebox/config.schema.json"
 PROJECT_SCHEMA = "share/claudebox/project.schema.json"
 
+VARIABLES, PROFILES, PATHS, PROGRAMS = "variables", "profiles", "paths", "programs"
 OFFERED = [setting for setting in SETTINGS if not setting.in_files_only]
 
 
@@ -164,8 +166,20 @@ def completion(shell: str) -> str:
 
 def words_after(setting: Setting[object]) -> tuple[str, ...]:
     """The words that can follow an option."""
-    groups = tuple(f"@{name}" for name in GROUPS) if setting.type.offers == types.HOSTS else ()
+    groups = tuple(f"@{name}" for name in GROUPS) if setting is ALLOW else ()
     return (*setting.type.words, *groups, *(REVIEW_DEEDS if setting is REVIEW else ()))
+
+
+def what_follows(setting: Setting[object]) -> str:
+    """What a shell offers after an option, if it has no words of its own."""
+    kind = getattr(setting.type, "element", setting.type)
+    if isinstance(kind, types.Variable | types.VariableName):
+        return VARIABLES
+    if isinstance(kind, types.Path | types.ProjectPath | types.Program | types.Mounted) or setting.name == "explain":
+        return PATHS
+    if setting.kind in (COMMAND, OPERAND):
+        return PROGRAMS
+    return PROFILES if setting is PROFILE else ""
 
 
 def needs_value(setting: Setting[object]) -> bool:
@@ -174,7 +188,7 @@ def needs_value(setting: Setting[object]) -> bool:
 
 def _bash() -> str:
     options = " ".join(name for setting in OFFERED for name in (setting.short, setting.option) if name)
-    cases = "".join(_bash_case(setting) for setting in OFFERED)
+    cases = "".join(_bash_case(setting) for setting in OFFERED if setting.kind != COMMAND)
     return f"""\
 # Completion of claudebox for bash.
 _claudebox() {{
@@ -214,7 +228,7 @@ complete -o default -F _claudebox claudebox
 def _bash_case(setting: Setting[object]) -> str:
     """What to offer after an option. A `return` without an offer leaves it to bash, which offers files."""
     words = words_after(setting)
-    if setting.type.offers == types.PROFILES:
+    if what_follows(setting) == PROFILES:
         names = "claudebox --profile 2>/dev/null | sed -n 's/^  \\([^ ][^ ]*\\).*/\\1/p'"
         offer = f'COMPREPLY=($(compgen -W "$({names})" -- "$word")); compopt +o default; return'
     elif words:
@@ -222,9 +236,9 @@ def _bash_case(setting: Setting[object]) -> str:
         offer += "; compopt -o nospace" if words[0].endswith("=") else ""
         offer += "; compopt +o default; return"
         offer = offer if needs_value(setting) else f"[[ $word == -* ]] || {{ {offer}; }}"
-    elif setting.type.offers == types.VARIABLES:
+    elif what_follows(setting) == VARIABLES:
         offer = 'COMPREPLY=($(compgen -e -- "$word")); return'
-    elif setting.type.offers == types.COMMANDS:
+    elif what_follows(setting) == PROGRAMS:
         offer = 'COMPREPLY=($(compgen -c -- "$word")); return'
     elif needs_value(setting):
         offer = "return"
@@ -272,12 +286,12 @@ def _zsh_action(setting: Setting[object]) -> str:
     if words := words_after(setting):
         return f"({' '.join(words)})"
     actions = {
-        types.PROFILES: "_claudebox_profiles",
-        types.VARIABLES: '_parameters -g "*export*"',
-        types.COMMANDS: "_command_names -e",
-        types.FILES: "_files",
+        PROFILES: "_claudebox_profiles",
+        VARIABLES: '_parameters -g "*export*"',
+        PROGRAMS: "_command_names -e",
+        PATHS: "_files",
     }
-    return actions.get(setting.type.offers, "")
+    return actions.get(what_follows(setting), "")
 
 
 def _fish() -> str:
@@ -288,11 +302,11 @@ def _fish() -> str:
 def _fish_row(setting: Setting[object]) -> str:
     words = words_after(setting)
     offers = {
-        types.PROFILES: '(claudebox --profile 2>/dev/null | string replace -rf "^  (\\S+).*" "\\$1")',
-        types.VARIABLES: "(set --names --export)",
-        types.COMMANDS: "(__fish_complete_command)",
+        PROFILES: '(claudebox --profile 2>/dev/null | string replace -rf "^  (\\S+).*" "\\$1")',
+        VARIABLES: "(set --names --export)",
+        PROGRAMS: "(__fish_complete_command)",
     }
-    offered = " ".join(words) or offers.get(types.COMMANDS if setting.kind == COMMAND else setting.type.offers, "")
+    offered = " ".join(words) or offers.get(what_follows(setting), "")
     value = f" -x -a '{offered}'" if offered else " -r"
     letter = f" -s {setting.short[1:]}" if setting.short else ""
     text = setting.help.replace("'", "\\'")
@@ -305,27 +319,26 @@ def _fish_row(setting: Setting[object]) -> str:
 
 
 # JSON Schemas, draft 7, which Taplo understands (the language server for TOML, in Even Better TOML and others).
-# Patterns use what ECMAScript, Rust and Python read alike: no looking ahead, and nothing that depends on a line's end.
-# A schema knows shapes, so what has to be looked up is left to the program: whether a value looks secret, a name that
-# is not the file's, a limit too small to start anything.
+# They know keys, types and choices. The form of a text, such as an amount or a name, is left to the program.
 
 Schema = dict[str, Any]
 
 DRAFT = "http://json-schema.org/draft-07/schema#"
-CONTROL = r"[\x00-\x1f\x7f-\x9f]"
-NUL = r"\x00"
-NOT_IN_A_VARIABLE_NAME = r"^[0-9]|[^A-Za-z0-9_]"
-# `$` that is not followed by a name, or by a name in braces.
-BAD_VARIABLE = r"\$($|[^A-Za-z_{]|\{($|[^A-Za-z_]|[A-Za-z_][A-Za-z0-9_]*($|[^A-Za-z0-9_}])))"
+TEXT = {"type": "string"}
 TITLES = {
     NAME: "the name of the file, without its suffix",
     DESCRIPTION: "what the file is for, on one line",
 }
-OF_A_MOUNT = {
-    "host": "the path on this host; ~ and $NAME are understood",
-    "sandbox": "the path in the box, if it differs",
-    "mode": "ro: read-only, the default; rw: writable",
-    "optional": "true: no error if the path is missing",
+MOUNT = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["host"],
+    "properties": {
+        "host": {"type": "string", "description": "the path on this host; ~ and $NAME are understood"},
+        "sandbox": {"type": "string", "description": "the path in the box, if it differs"},
+        "mode": {"type": "string", "enum": ["ro", "rw"], "description": "ro: read-only, the default; rw: writable"},
+        "optional": {"type": "boolean", "description": "true: no error if the path is missing"},
+    },
 }
 
 
@@ -333,7 +346,7 @@ def schema(*, is_project: bool) -> Schema:
     """The schema of the user's own files, or of a project's, which cannot say everything."""
     settings = [setting for setting in SETTINGS.by_key.values() if not (is_project and setting.is_users)]
     title = PROJECT_FILE if is_project else "your own config.toml and profiles"
-    titles = {key: {"description": text, **_line(is_free=True)} for key, text in TITLES.items()}
+    titles = {key: {"description": text, **TEXT} for key, text in TITLES.items()}
     return {
         "$schema": DRAFT,
         "title": f"claudebox: {title}",
@@ -349,91 +362,18 @@ def _property(setting: Setting[object]) -> Schema:
 
 def _value(kind: types.Type[Any]) -> Schema:
     match kind:
-        case types.List(element=types.Variables()):
-            return _value(kind.element)
+        case types.List(element=types.Variable()):
+            return {"type": "object", "additionalProperties": TEXT}
         case types.List():
             return {"type": "array", "items": _value(kind.element)}
         case types.Choice():
             return {"type": "string", "enum": list(kind.choices)}
-        case types.Quantity():
-            return _quantity(kind)
-        case types.Limit():
-            number = rf"0{{0,{types.MOST_DIGITS - 1}}}[1-9][0-9]{{0,{types.MOST_DIGITS - 1}}}"
-            too_long = {"not": {"pattern": f"[0-9]{{{types.MOST_DIGITS + 1}}}"}}
-            return _line(pattern=f"^({'|'.join(kind.things)})={number}$", allOf=[too_long])
         case types.PortNumber():
-            return _port(kind)
+            number = {"type": "integer", "minimum": 1, "maximum": types.LAST_PORT}
+            return {"anyOf": [number, TEXT]} if kind.is_pair else number
         case types.Mounted():
-            return _mount()
-        case types.Variables():
-            # Below a line such as [env] a setting would be lost.
-            settings = {"not": {"enum": list(SETTINGS.by_key)}}
-            names = _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}, settings])
-            return {"type": "object", "propertyNames": names, "additionalProperties": _argument()}
-        case types.VariableName() | types.Variable():
-            return _line(allOf=[{"not": {"pattern": NOT_IN_A_VARIABLE_NAME}}])
-        case types.Argument():
-            return _argument()
-        case types.Path() | types.Program():
-            return _path()
-    return _line()
-
-
-def _line(*, is_free: bool = False, **more: Any) -> Schema:
-    """A string without control characters, and not empty unless it is free."""
-    return {"type": "string", "not": {"pattern": CONTROL}, **({} if is_free else {"minLength": 1}), **more}
-
-
-def _path() -> Schema:
-    return _line(allOf=[{"not": {"pattern": BAD_VARIABLE}}])
-
-
-def _argument() -> Schema:
-    return {"type": "string", "not": {"pattern": NUL}}
-
-
-def _quantity(kind: types.Quantity) -> Schema:
-    """Digits, perhaps with a point among them and a unit behind. Minimums are checked by the program."""
-    allowed = "0-9.KMGTkmgt" if kind.is_size else "0-9" if kind.is_whole else "0-9."
-    wrong = [
-        rf"[^{allowed}]",  # another character
-        r"[KMGTkmgt].",  # a unit that is not at the end
-        r"\.[0-9]*\.",  # two points
-        rf"([0-9]\.?){{{kind.most_digits + 1}}}",  # too many digits
-    ]
-    return {"type": "string", "pattern": "[0-9]", "allOf": [{"not": {"pattern": pattern}} for pattern in wrong]}
-
-
-def _port(kind: types.PortNumber) -> Schema:
-    number = {"type": "integer", "minimum": 1, "maximum": types.LAST_PORT}
-    if not kind.is_pair:
-        return number
-    port = _below(types.LAST_PORT)
-    text = _line(pattern=f"^({port})(:({port}))?$", allOf=[{"not": {"pattern": "[0-9]{6}"}}])
-    return {"anyOf": [number, text]}
-
-
-def _below(last: int) -> str:
-    """A pattern for the numbers from 1 to `last`, perhaps with zeros before them."""
-    digits = str(last)
-    ways = [f"[1-9][0-9]{{0,{len(digits) - 2}}}"]
-    for place, digit in enumerate(digits):
-        least = 1 if place == 0 else 0
-        if int(digit) > least:
-            rest = len(digits) - place - 1
-            ways.append(f"{digits[:place]}[{least}-{int(digit) - 1}]" + (f"[0-9]{{{rest}}}" if rest else ""))
-    return "0*(" + "|".join([*ways, digits]) + ")"
-
-
-def _mount() -> Schema:
-    shapes = {
-        "host": _path(),
-        "sandbox": _path(),
-        "mode": {"type": "string", "enum": list(types.MODES)},
-        "optional": {"type": "boolean"},
-    }
-    keys = {key: {"description": OF_A_MOUNT[key], **shapes[key]} for key in types.KEYS_OF_A_MOUNT}
-    return {"type": "object", "additionalProperties": False, "required": ["host"], "properties": keys}
+            return MOUNT
+    return TEXT
 
 
 def write(prefix: Path) -> list[Path]:

@@ -39,14 +39,13 @@ def for_account(hint: str, uid: int) -> str:
 
 
 class Problem(Exception):
-    """Nothing is started. The message says why; the excerpt is the line of a file; the hint is what to type next."""
+    """Nothing is started. The message says why; the hint is what to type next."""
 
-    def __init__(self, message: str, hint: str = "", status: int = FAILED, excerpt: str = "") -> None:
+    def __init__(self, message: str, hint: str = "", status: int = FAILED) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.status = status
-        self.excerpt = excerpt
 
 
 class Declined(Problem):

@@ -191,9 +191,11 @@ def find_login(facts: Facts) -> Login:
     """The login that only boxes use; else that of the host's Claude; else none, and then boxes keep their own."""
     claude = facts.claude
     all_projects = claude.all_projects
-    file, locks = facts.trusted.find(all_projects.login, is_dir=False), all_projects.directory
+    locks = all_projects.directory
+    file = facts.trusted.find(all_projects.login, is_dir=False)
     if file is None:
-        file, locks = facts.trusted.find(f"{claude.users}/{LOGIN_FILE}", is_dir=False), claude.users
+        locks = claude.users
+        file = facts.trusted.find(f"{claude.users}/{LOGIN_FILE}", is_dir=False)
     return Login(file or "", locks, all_projects, claude.instance, claude.auth_place)
 
 

@@ -297,11 +297,9 @@ def copy_content(source: int, target: int, size: int) -> None:
     for start, end in _pieces_with_data(source, size):
         os.lseek(source, start, os.SEEK_SET)
         os.lseek(target, start, os.SEEK_SET)
-        while start < end:
-            moved = _move_some(source, target, end - start)
-            if moved == 0:
-                break
-            start += moved
+        while start < end and (piece := os.read(source, min(end - start, PIECE))):
+            write_all(target, piece)
+            start += len(piece)
     os.ftruncate(target, size)
 
 
@@ -317,17 +315,6 @@ def _pieces_with_data(descriptor: int, size: int) -> Iterator[tuple[int, int]]:
             return
         position = os.lseek(descriptor, start, os.SEEK_HOLE)
         yield start, position
-
-
-def _move_some(source: int, target: int, amount: int) -> int:
-    try:
-        return os.copy_file_range(source, target, amount)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EXDEV, errno.EOPNOTSUPP):
-            raise
-    piece = os.read(source, min(amount, PIECE))
-    write_all(target, piece)
-    return len(piece)
 
 
 def copy_tree(source: int, name: str, target: int, depth: int = 0) -> None:

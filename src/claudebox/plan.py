@@ -17,9 +17,9 @@ from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, Preparation, SecretPlace
-from claudebox.mounts import add_identities, arrange, pin_directories
 from claudebox.overlay import table as guard
 from claudebox.paths import absolute
+from claudebox.sandbox.mounts import add_identities, arrange, pin_directories
 from claudebox.settings import Settings
 from claudebox.settings.table import BWRAP_PATH, HIDES, NFT_PATH, PASTA_PATH
 from claudebox.settings.words import Request

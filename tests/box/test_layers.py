@@ -1,6 +1,5 @@
 """Files that say what enters, in a real box: what a project's file takes away, asks for, and cannot do."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -62,42 +61,6 @@ def test_hidden_file_and_directory_cannot_be_read(box: Box) -> None:
     assert "hunter2" not in result.stdout
 
 
-@pytest.mark.req("EXT-03")
-def test_project_hides_a_part_of_what_the_user_mounts(box: Box, notes: Path) -> None:
-    box.account.write(notes.parent / "diary", "dear diary\n")
-    box.account.write(box.account.home / ".claudebox/config.toml", 'mounts = [{ host = "~/notes", mode = "rw" }]')
-    says(box, 'hide = ["~/notes/diary"]')
-    assert box.sh("cat ~/notes/today; cat ~/notes/diary 2>/dev/null || echo hidden") == "a note\nhidden\n"
-
-
-@pytest.mark.req("EXT-03")
-def test_hide_of_the_whole_beats_a_mount_of_a_part(box: Box, notes: Path) -> None:
-    says(box, 'hide = ["~/notes"]')
-    options = ("--mount-ro", str(notes), "--mount-ro", f"{notes}:/opt/today")
-    assert box.sh("cat ~/notes/today /opt/today 2>/dev/null || echo hidden", options) == "hidden\n"
-
-
-@pytest.mark.req("ENV-01")
-def test_dropped_variable_is_not_there(box: Box) -> None:
-    says(box, 'drop_env = ["EDITOR"]')
-    options = ("--env", "EDITOR=vim", "--env", "PAGER=less")
-    assert box.sh('echo "${EDITOR-none} ${PAGER-none}"', options) == "none less\n"
-
-
-@pytest.mark.req("NET-03")
-def test_lower_network_is_in_force(box: Box) -> None:
-    says(box, 'network = "none"')
-    assert box.sh("ls /sys/class/net 2>/dev/null; wc -l < /proc/net/route").split()[-1] in ("0", "1")
-    assert os.readlink("/proc/self/ns/net") not in box.sh("readlink /proc/self/ns/net")
-    assert os.readlink("/proc/self/ns/net") in box.sh("readlink /proc/self/ns/net", ("--network", "full"))
-
-
-def test_login_is_taken_away(box: Box) -> None:
-    box.account.write(box.account.home / ".claude/.credentials.json", "{}", mode=0o600)
-    says(box, 'auth = "none"')
-    assert box.sh('ls -d "$XDG_RUNTIME_DIR"/claude-auth 2>/dev/null || echo none') == "none\n"
-
-
 # --- what needs a yes
 
 
@@ -147,25 +110,6 @@ def test_interrupted_question_is_no_answer(box: Box, notes: Path) -> None:
     assert not (box.project / "started").exists()
 
 
-def test_same_file_in_another_project_is_asked_about(box: Box, notes: Path) -> None:
-    says(box, WISH)
-    assert answers(box, "y") == (True, GRANTED)
-    other = box.account.home / "src/copy"
-    box.account.write(other / FILE, WISH)
-    box.project = other
-    assert answers(box, "n") == (True, NOT_GRANTED)
-
-
-def test_damaged_memory_is_asked_for_again(box: Box, notes: Path) -> None:
-    says(box, WISH)
-    memory = box.account.home / ".claudebox/decisions"
-    assert answers(box, "y") == (True, GRANTED)
-    assert [line.split()[0] for line in memory.read_text().splitlines()[1:-1]] == ["yes"]
-    memory.write_text("garbage")
-    assert answers(box, "y") == (True, GRANTED)
-    assert memory.stat().st_mode & 0o077 == 0
-
-
 def test_file_swapped_during_the_question_gains_nothing(box: Box, notes: Path) -> None:
     """As another box of the same project could do it, while the user reads."""
     says(box, 'env = { HARMLESS = "1" }')
@@ -179,25 +123,6 @@ def test_file_swapped_during_the_question_gains_nothing(box: Box, notes: Path) -
         assert opened.wait() == 0
     assert (box.project / "seen").read_text().splitlines() == [*NOT_GRANTED, "1"]
     assert seen(box) == NOT_GRANTED
-
-
-def test_file_that_appears_during_the_question_gains_nothing(box: Box, notes: Path) -> None:
-    box.account.write(box.project / "probe", f"({PROBE}) > seen")
-    with claudebox_terminal(box, "--run", "sh", "probe", env={**PLAIN, **ENVIRON}) as opened:
-        opened.read_until(START)
-        says(box, WISH)
-        opened.type("y\n")
-        assert opened.wait() == 0
-    assert (box.project / "seen").read_text().splitlines() == NOT_GRANTED
-
-
-def test_question_cannot_be_forged_with_terminal_codes(box: Box) -> None:
-    says(box, 'env = { A = "\\u001b[2J\\u001b]0;x\\u0007\\nLet it have these? [y/N] y" }')
-    with claudebox_terminal(box, "--run", "true", env=PLAIN) as opened:
-        opened.read_until(QUESTION)
-        shown = opened.seen.decode()
-    assert shown.replace("\r\n", "").isprintable()
-    assert not any(line.startswith("Let it have these? [y/N]") for line in shown.splitlines())
 
 
 # --- what the agent can do about it
@@ -227,44 +152,6 @@ def test_file_stays_as_it_is(box: Box) -> None:
 def test_planted_file_gains_nothing(box: Box, notes: Path) -> None:
     """An agent in a project without such a file can make one."""
     box.sh(f"cat > {FILE} << 'END'\n{WISH}END")
-    assert seen(box) == NOT_GRANTED
-
-
-@pytest.mark.req("FAIL-01")
-@pytest.mark.parametrize(
-    "attack",
-    [
-        f"ln -s README.md {FILE}",
-        f"ln -s /dev/zero {FILE}",
-        f"mkfifo {FILE}",
-        f"mkdir {FILE}",
-        f"yes 'hide = [\"x\"]' | head -100000 > {FILE}",
-        f"truncate -s 10G {FILE}",
-        f"chmod 000 {FILE}; printf '\\377\\0[[[' > {FILE}",
-    ],
-)
-def test_planted_nonsense_is_refused_at_once(box: Box, attack: str) -> None:
-    box.inside("sh", "-c", attack)
-    result = box.inside("true")
-    assert (result.returncode, result.stdout) == (REFUSED, "")
-    assert FILE in result.stderr
-    assert "Traceback" not in result.stderr
-    assert "itself failed" not in result.stderr
-
-
-def test_memory_is_out_of_reach(box: Box, notes: Path) -> None:
-    says(box, WISH)
-    assert answers(box, "n") == (True, NOT_GRANTED)
-    memory = box.account.home / ".claudebox/decisions"
-    before = memory.read_bytes()
-    box.inside("sh", "-c", f"mkdir -p {memory.parent}; echo '{{}}' > {memory}; find ~ -name decisions -delete")
-    assert box.sh("find / -name decisions 2>/dev/null || true") == ""
-    assert memory.read_bytes() == before
-
-
-def test_file_above_the_project_does_not_count(box: Box, notes: Path) -> None:
-    box.account.write(box.project.parent / FILE, "broken [")
-    box.account.write(box.project / "sub" / FILE, "broken [")
     assert seen(box) == NOT_GRANTED
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.settings.mistakes import REMOVED
 from conftest import CLAUDEBOX, Account, Box
 
 pytestmark = pytest.mark.req("FAIL-01")
@@ -41,18 +40,6 @@ def assert_refused(box: Box, result: subprocess.CompletedProcess[str], reason: s
     assert message.startswith("error: ")
     assert reason in " ".join(message.split())  # long messages are wrapped
     assert hint.strip()
-
-
-@pytest.mark.req("WORK-02")
-@pytest.mark.parametrize("said", REMOVED)
-@pytest.mark.root_repeats("words mean the same to everybody")
-def test_what_there_was_once_is_refused_with_what_to_do_instead(box: Box, alarm: Path, said: str) -> None:
-    options = said.split() if said.startswith("--") else []
-    if not options:
-        box.account.write(box.account.home / ".claudebox" / "config.toml", f'{said} ["x"]\n', 0o600)
-    result = start(box, alarm, *options)
-    assert_refused(box, result, said.removesuffix(" =").split()[-1])
-    assert REMOVED[said] in " ".join(result.stderr.split())
 
 
 def test_alarm_rings_when_something_starts(box: Box, alarm: Path) -> None:
@@ -286,10 +273,3 @@ def test_mount_of_the_system_is_refused(box: Box, alarm: Path) -> None:
         assert_refused(box, start(box, alarm, "--mount-rw", f"{source}:/mnt"), "belongs to the system")
     for source in filter(os.path.exists, ("/etc/shadow", "/etc/ssl/private", "/etc/sudoers", "/run/user")):
         assert_refused(box, start(box, alarm, "--mount-ro", f"{source}:/mnt"), "is secret")
-
-
-@pytest.mark.req("ENV-01")
-@pytest.mark.root_repeats("what is refused before anything starts is the same for everybody")
-def test_odd_variable_name_is_refused(box: Box, alarm: Path) -> None:
-    for name in ("", "A-B", "1A", "A B", "=x", "é"):
-        assert_refused(box, start(box, alarm, "--env", name), "is not a variable name")

@@ -24,7 +24,7 @@ from claudebox.model import (
     Port,
     Program,
 )
-from claudebox.mounts import arrange
+from claudebox.sandbox.mounts import arrange
 from claudebox.settings.table import TIERS
 from claudebox.state import Instance, State, memory
 

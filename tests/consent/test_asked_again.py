@@ -15,7 +15,7 @@ from claudebox.consent import (
     write_agreements,
 )
 from claudebox.model import FROM_HOST, HIDE, LAYER, RO, RW, EnvVar, Mount, Origin, Plan
-from claudebox.mounts import arrange
+from claudebox.sandbox.mounts import arrange
 from consent.boxes import QUICK, agreed, granted_anew, is_agreed, news, plans, read, with_grant
 from hosts.machine import EVERYONE, TREES, Machine
 

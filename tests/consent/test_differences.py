@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from claudebox.consent import agreement, write_agreements
 from claudebox.model import FROM_HOST, HIDE, RW, EnvVar, Finding, Login, Mount, Network, Origin, Plan
-from claudebox.mounts import arrange
 from claudebox.paths import is_below
+from claudebox.sandbox.mounts import arrange
 from claudebox.settings.table import TIERS
 from consent.boxes import (
     QUICK,

@@ -141,7 +141,6 @@ PROBLEMS: Problems = {
     "mount-above-a-drawer": lambda scene: (
         drawer(scene).with_environ(XDG_CONFIG_HOME="/data/config/").plan("--mount-ro", "/data")
     ),
-    "writable-without-a-path": lambda scene: scene.plan("--writable", ""),
     "git-led-elsewhere": git_led_elsewhere,
     "guard-too-much": too_much_to_guard,
     "source-replaced": source_replaced,
@@ -151,7 +150,7 @@ PROBLEMS: Problems = {
     "mount-missing-by-file": lambda scene: with_file(scene, "mounts = [{ host = '~/gone' }]").plan(),
     "mount-secret-by-file": lambda scene: with_file(scene, "mounts = [{ host = '~/.ssh' }]").plan(),
     "mount-turned-by-an-agent": mount_turned_by_an_agent,
-    "mount-without-path": lambda scene: scene.plan("--mount-ro", ""),
+    "mount-without-path": lambda scene: scene.plan("--mount-ro", ":/srv"),
     "mount-home": lambda scene: scene.plan("--mount-ro", "~"),
     "mount-root": lambda scene: scene.plan("--mount-ro", "/"),
     "mount-secret": lambda scene: scene.plan("--mount-ro", "~/.ssh"),

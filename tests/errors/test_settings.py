@@ -74,7 +74,6 @@ PROBLEMS: Problems = {
     "argument-json-alone": lambda scene: scene.plan("--json"),
     "argument-check-with-words": lambda scene: scene.plan("--check", "inet"),
     "mistake-variable": lambda scene: scene.with_environ(CLAUDEBOX_NETWROK="none").plan(),
-    "mistake-variable-of-an-option": lambda scene: scene.with_environ(CLAUDEBOX_HIDE="x").plan(),
     "mistake-variable-of-nothing": lambda scene: scene.with_environ(CLAUDEBOX_ZEBRA="x").plan(),
     "mistake-limit-without-broker": lambda scene: scene.plan("--auth-limit", "requests=abc"),
     "argument-against-alone": lambda scene: scene.plan("--against", "env"),

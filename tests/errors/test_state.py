@@ -144,7 +144,7 @@ PROBLEMS: Problems = {
     "uninstall-of-a-file": lambda scene: uninstalled(scene, "file"),
     "uninstall-of-a-running-box": lambda scene: uninstalled(scene, "directory", is_running=True),
     "uninstall-refused": lambda scene: uninstalled(scene, "directory"),
-    "json-of-what-prints-none": lambda _: parse(["--instances", "gc", "--json"]),
+    "json-of-what-prints-none": lambda _: parse(["--uninstall", "--json"]),
     "cache-without-state": lambda scene: scene.planted("~/.claudebox: a file").plan(
         "--cache", "project", "--run", "true"
     ),

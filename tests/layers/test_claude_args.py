@@ -1,15 +1,12 @@
 """Words for claude in a file: what they name enters the box as if the file had asked for the mount itself."""
 
-import os
-from pathlib import Path
-
 import pytest
 
 from claudebox.errors import Problem
 from claudebox.model import RW, Origin, Plan
 from claudebox.plan import make_plan
 from claudebox.settings import PROJECT_FILE
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import Machine
 from saying import gather, parse
 
 STATE = "home/alice/.claudebox"
@@ -25,13 +22,10 @@ WAYS = [
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(machine: Machine) -> Machine:
     """`~/work` is a project of another box, whose agent has made a symlink to what is private."""
-    made = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    made.uid = os.getuid()
-    made.plant("~/.local/bin/claude*: \x7fELF\n~/private/mcp.json: {}\n~/notes/today: a note\n~/work/data -> ~/private")
-    made.plant("~/.claudebox/instances/0123456789abcdef/project: /home/alice/work\\n")
-    return made
+    machine.plant("~/private/mcp.json: {}\n~/notes/today: a note\n~/work/data -> ~/private")
+    return machine.plant("~/.claudebox/instances/0123456789abcdef/project: /home/alice/work\\n")
 
 
 def configure(machine: Machine, words: list[str]) -> None:

@@ -1,16 +1,15 @@
 """Every setting is looked at wherever it stands, whether this box has a use for it or not."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from claudebox.errors import FAILED, NOT_FOUND
 from claudebox.features.table import SETTINGS
 from claudebox.settings.table import Setting
-from claudebox.settings.types import LIST, VALUE, Mounted, PortNumber, Variables
+from claudebox.settings.types import LIST, VALUE, Mounted, PortNumber, Variable
 from hosts.machine import Machine
-from layers.own_files import own_file, profile, refusal, users_machine
+from layers.files import own_file, profile, refusal
 
 # What no box can have, for each setting that has no list of choices.
 BAD = {
@@ -56,7 +55,7 @@ def bad(setting: Setting[object]) -> str:
 
 def in_toml(setting: Setting[object]) -> str:
     text, kind = bad(setting), getattr(setting.type, "element", setting.type)
-    if isinstance(kind, Variables):
+    if isinstance(kind, Variable):
         name, _, value = text.partition("=")
         return f"{setting.key} = {{ {json.dumps(name)} = {json.dumps(value)} }}\n"
     if isinstance(kind, Mounted):
@@ -91,8 +90,7 @@ SAID = [
 
 @pytest.mark.req("WORK-02", "FAIL-01")
 @pytest.mark.parametrize(("setting", "place"), SAID, ids=[f"{setting.name}-{place}" for setting, place in SAID])
-def test_value_that_no_box_can_have_starts_nothing(tmp_path: Path, setting: Setting[object], place: str) -> None:
-    machine = users_machine(tmp_path)
+def test_value_that_no_box_can_have_starts_nothing(machine: Machine, setting: Setting[object], place: str) -> None:
     problem = refusal(machine, *say(machine, setting, place))
     # Claude not being there has a status of its own, as in every shell.
     expected = NOT_FOUND if setting.name == "claude" and place != "project" else FAILED

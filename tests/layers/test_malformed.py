@@ -3,25 +3,20 @@
 import random
 import re
 import time
-from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from claudebox.errors import Problem
 from claudebox.output import terminal
 from claudebox.settings import Statement
+from claudebox.settings.documents import LARGEST_FILE_BYTES
 from claudebox.settings.files import describe, said_in
 from claudebox.text import WIDTH, width
 from saying import parse_file
 
-QUICK = settings(deadline=None, max_examples=300)
 FILE = {False: "~/.claudebox/profiles/p.toml", True: "~/.claudebox/profiles/p.json"}
 ROUNDS = 500
-MANY = 1 << 16
-SOME = MANY // 4
-LONGEST_WAIT = 60  # seconds of processor for many bytes; a parser that goes astray needs minutes
+LONGEST_WAIT = 20  # seconds of processor for many bytes; a parser that goes astray needs minutes
 
 GOOD_TOML = b"""\
 # A profile with a bit of everything
@@ -71,20 +66,10 @@ GOOD_JSON = b"""\
 }
 """
 NASTY = (
-    *(b"\0", b"\x1b[2J", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\r", b"\r\n", b"\n", b"\x85", "\u2028".encode()),
-    *(b'"', b"'", b'"""', b"'''", b"\\", b"\\u", b"\\ud800", b"\\U0011ffff", b"[", b"]", b"[[", b"]]", b"{", b"}"),
-    *(b"=", b":", b",", b".", b"#", b"$", b"${", b"~", b"-", b"_", b" ", b"nan", b"inf", b"NaN", b"1e999", b"null"),
-    *(
-        b"9" * 70,
-        b"0x" + b"f" * 70,
-        b"1979-05-27T07:32:00Z",
-        b"25:61:61",
-        b"0000-00-00",
-        b"true",
-        b"[" * 40,
-        b"a." * 40,
-    ),
-    *("\U0001f600".encode(), "\u202e".encode(), b"mounts", b"env", b"[env]\n", b"[[mounts]]\n", b"network = 1\n"),
+    *(b"\0", b"\x1b[2J", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\r", b"\n", b"\x85", "\u2028".encode()),
+    *(b'"', b"'", b'"""', b"\\", b"\\ud800", b"[", b"]", b"[[", b"{", b"}", b"=", b":", b",", b".", b"#", b"${", b"~"),
+    *(b"nan", b"1e999", b"null", b"true", b"9" * 5000, b"1979-05-27T07:32:00Z", b"25:61:61", b"[" * 2000, b"a." * 400),
+    *("\U0001f600\u202e".encode(), b"[env]\n", b"[[mounts]]\n", b"network = 1\n"),
 )
 
 
@@ -109,23 +94,14 @@ def check_problem(problem: Problem, content: bytes, file: str) -> None:
 
 def mutated(content: bytes, chance: random.Random) -> bytes:
     first, second = sorted(chance.randrange(len(content) + 1) for _ in range(2))
-    lines = content.split(b"\n")
-    one, other = (chance.randrange(len(lines)) for _ in range(2))
-    ways: tuple[Callable[[], bytes], ...] = (
-        lambda: content[:first],
-        lambda: content[first:],
-        lambda: content[:first] + content[second:],
-        lambda: content[:second] + content[first:],
-        lambda: content[:first] + chance.choice(NASTY) + content[first:],
-        lambda: content[:first] + chance.choice(NASTY) + content[first + 1 :],
-        lambda: content[:first] + chance.randbytes(chance.randrange(1, 6)) + content[first:],
-        lambda: content[first:second] + content[:first] + content[second:],
-        lambda: b"\n".join([*lines[:one], lines[other], *lines[one:]]),
-        lambda: b"\n".join([*lines[:one], *lines[one + 1 :]]),
-        lambda: content.replace(lines[one], lines[other]),
-        lambda: content.replace(b"\n", chance.choice(NASTY)),
+    ways = (
+        content[:first] + content[second:],
+        content[:second] + content[first:],
+        content[:first] + chance.choice(NASTY) + content[first:],
+        content[:first] + chance.randbytes(chance.randrange(1, 6)) + content[first:],
+        content[first:second] + content[:first] + content[second:],
     )
-    return chance.choice(ways)()
+    return chance.choice(ways)
 
 
 @pytest.mark.parametrize(("content", "is_json"), [(GOOD_TOML, False), (GOOD_JSON, True)], ids=["toml", "json"])
@@ -156,48 +132,21 @@ def test_mutated_file_gives_settings_or_a_problem(
     assert [line for line in shown.split("\n") if width(line) > WIDTH] == []
 
 
-@pytest.mark.req("EXT-03")
-@QUICK
-@given(
-    st.lists(st.sampled_from([*NASTY, b"a", b"b", b"hide", b"[a]\n", b"a = 1\n", b"[]"]), max_size=14), st.booleans()
-)
-def test_random_pieces_give_a_problem_at_most(pieces: list[bytes], is_json: bool) -> None:
-    answer(b"".join(pieces), is_json=is_json)
-
-
 ENDLESS = (
-    *(b"[", b"{", b"]", b'"', b"'", b"\\", b"#", b"=", b".", b",", b" ", b"\n", b"\r", b"a", b"9", b"\0", b"\xff"),
-    *(
-        b"a.",
-        b"a\n",
-        b"[[a]]\n",
-        b"[a]\n",
-        b'"""',
-        b"'''",
-        b'""" ',
-        b'"\\',
-        b'\\"',
-        b"{a=",
-        b'{"a":',
-        b"[{",
-        b"[1,",
-        b"1,",
-    ),
-    *(b'"a",', b"a=1\n", b"a.b.c.d.e.f=1\n", b"#\n", b"'\""),
+    *(b"[", b"{", b'"', b"\\", b"#", b".", b",", b"\n", b"9", b"a.", b"a\n", b"[[a]]\n", b'"""', b"{a=", b'{"a":'),
+    *(b"[1,", b'"a",', b"a=1\n", b"a.b.c.d.e.f=1\n", b"[a." + b"b." * 190 + b"c]\na=1\n"),
 )
 
 
-@pytest.mark.slow("megabytes are read")
-@pytest.mark.parametrize("size", [SOME, pytest.param(MANY, marks=pytest.mark.exhaustive("the same, longer"))])
+@pytest.mark.slow("long files are read")
 @pytest.mark.parametrize("piece", ENDLESS, ids=repr)
-def test_endless_file_takes_no_long_time(piece: bytes, size: int) -> None:
-    longest_wait = LONGEST_WAIT * (size / MANY) ** 2  # which is how a bad parser takes its time
+def test_endless_file_takes_no_long_time(piece: bytes) -> None:
     for start in (b"", b"hide = [", b'hide = "', b'{"hide": [', b'{"hide": "'):
-        content = (start + piece * size)[:size]
+        content = (start + piece * LARGEST_FILE_BYTES)[:LARGEST_FILE_BYTES]
         for is_json in (False, True):
             began = time.process_time()
             answer(content, is_json=is_json)
-            assert time.process_time() - began < longest_wait
+            assert time.process_time() - began < LONGEST_WAIT
 
 
 @pytest.mark.parametrize("is_json", [False, True], ids=["toml", "json"])

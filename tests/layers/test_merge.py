@@ -14,14 +14,14 @@ from claudebox.errors import Problem
 from claudebox.features.environment import DROP_ENV
 from claudebox.features.table import SETTINGS
 from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Login, Origin, Plan, Port
-from claudebox.mounts import find_holder
 from claudebox.paths import is_inside, move
 from claudebox.plan import make_plan
+from claudebox.sandbox.mounts import find_holder
 from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Word
 from claudebox.settings.gather import merge
 from claudebox.settings.table import AUTH, ENV, HIDES, MOUNTS, NETWORK, PUBLISH, TIERS
 from claudebox.settings.types import VALUE
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import Machine, debian
 from saying import gather, parse
 
 QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -69,9 +69,7 @@ everything = st.lists(mounts | variables | tiers | logins | hides | drops, max_s
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
     with tempfile.TemporaryDirectory(prefix="claudebox-machine-") as root:
-        made = Machine(Path(root), environ=dict.fromkeys(NAMES, "x"))
-        made.uid = os.getuid()
-        made.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+        made = debian(Path(root), environ=dict.fromkeys(NAMES, "x"), uid=os.getuid())
         made.plant("~/work/a/b/file: x\n~/work/c: x\n~/link -> work/a\n~/shop/sub/x: x\n~/shop/.rc: x")
         yield made
 

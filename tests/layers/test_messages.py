@@ -1,23 +1,15 @@
 """Everything that can be wrong with a file, and what is then said."""
 
-import ast
-import os
-import sys
-from pathlib import Path
-
 import pytest
 
-import claudebox
 from claudebox.errors import FAILED, Problem
 from claudebox.output import terminal
-from claudebox.settings.documents import LARGEST_FILE_BYTES, Document, Place
+from claudebox.settings.documents import LARGEST_FILE_BYTES
 from claudebox.settings.files import describe, said_in
 from claudebox.text import WIDTH, width
 from golden import Golden
 from saying import parse_file
-from syntax import nodes
 
-SOURCE = Path(claudebox.__file__).parent / "settings"
 TOML = "~/.claudebox/profiles/aws.toml"
 JSON = "~/.claudebox/profiles/aws.json"
 PROJECT = ".claudebox.toml"
@@ -34,8 +26,8 @@ IN_TOML: dict[str, str | bytes] = {
     "repeated-in-one-line": 'env = { A = "1", A = "2" }',
     "repeated-table": '[env]\nA = "1"\n[env]\nB = "2"\n',
     "repeated-part": 'env.A = "1"\nenv = 3\n',
-    "too-deep": "hide = " + "[" * 100_000,
-    "too-deep-name": "a." * 100_000 + "b = 1",
+    "too-deep": "hide = " + "[" * 50_000,
+    "too-deep-name": "a." * 25_000 + "b = 1",
     "too-long-number": "publish = [" + "9" * 5000 + "]",
     "too-large": b"# a line\n" * (LARGEST_FILE_BYTES // 9 + 1),
     "not-utf-8": 'network = "inet"\ndescription = "für alle"\n'.encode("latin-1"),
@@ -69,10 +61,6 @@ IN_TOML: dict[str, str | bytes] = {
     "host-missing": '[[mounts]]\nsandbox = "/n"\n',
     "empty": 'hide = [""]\n',
     "character": 'hide = ["a\\u0007b"]\n',
-    "variable-without-name": 'hide = ["/srv/$/x"]\n',
-    "variable-not-closed": '[[mounts]]\nhost = "${HOME/x"\n',
-    "variable-bad-name": '[[mounts]]\nhost = "~/x"\nsandbox = "/srv/$1"\n',
-    "name-differs": 'name = "gcp"\n',
     "description-of-two-lines": 'description = """\none\ntwo"""\n',
 }
 IN_JSON: dict[str, str | bytes] = {
@@ -81,7 +69,7 @@ IN_JSON: dict[str, str | bytes] = {
     "open-at-the-end": '{\n  "network": "inet"\n',
     "no-object": '\n\n["network", "inet"]\n',
     "repeated": '{\n  "network": "inet",\n  "network": "none"\n}\n',
-    "too-deep": "[" * 100_000,
+    "too-deep": "[" * 50_000,
     "too-long-number": '{"publish": [' + "9" * 5000 + "]}",
     "not-a-number": '{"publish": [NaN]}',
     "half-a-pair": '{"claude_args": ["\\ud800"]}',
@@ -146,48 +134,6 @@ def test_every_golden_text_is_used(golden: Golden) -> None:
     files = {golden_file(name) for name in CASES}
     assert golden.names() == files
     assert set().union(*(golden.scenes(file) for file in files)) == set(CASES)
-
-
-def test_every_message_of_the_source_is_provoked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A new message in these files needs a row above. Those that only a broken parser could cause are none."""
-    made: set[tuple[str, int]] = set()
-    of_document, problem = Document.problem, Place.problem
-
-    def remember() -> None:
-        frame = sys._getframe(2)
-        made.add((os.path.normpath(frame.f_code.co_filename), frame.f_lineno))
-
-    def noted_of_document(*values: object) -> Problem:
-        remember()
-        return of_document(*values)  # type: ignore[arg-type]
-
-    def noted(*values: object) -> Problem:
-        remember()
-        return problem(*values)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(Document, "problem", noted_of_document)
-    monkeypatch.setattr(Place, "problem", noted)
-    for name in CASES:
-        provoke(name)
-    never = [
-        f"{path.name}:{first}"
-        for path in (SOURCE / name for name in ("documents.py", "files.py", "types.py"))
-        for first, last in constructions(path)
-        if not any((str(path), line) in made for line in range(first, last + 1))
-    ]
-    assert never == []
-
-
-MAKERS = ("document.problem", "self.document.problem", "place.problem", "self.problem")
-
-
-def constructions(path: Path) -> list[tuple[int, int]]:
-    """First and last line of every call that makes a Problem."""
-    return [
-        (call.lineno, call.end_lineno or call.lineno)
-        for call in nodes(path)
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in MAKERS
-    ]
 
 
 @pytest.mark.parametrize("text", ["description = 3", 'description = "a\\u001bb"'])

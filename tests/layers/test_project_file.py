@@ -1,7 +1,6 @@
 """The project's file: takes away at once, and shows the user what it wants."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -13,13 +12,8 @@ from claudebox.plan import make_plan
 from claudebox.settings import PROJECT_FILE
 from claudebox.settings.table import AUTH, NETWORK
 from hosts.machine import Machine
-from layers.project_file import STATE, layers, make_machine, own_config, says, shown
+from layers.files import STATE, layers, own_file, says, shown
 from saying import gather, parse
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
 
 
 @pytest.mark.req("EXT-01", "SEC-01")
@@ -41,7 +35,7 @@ def test_dropped_variable_is_out_at_once(machine: Machine) -> None:
 @pytest.mark.parametrize("users", ["full", "inet", "none"])
 @pytest.mark.parametrize("projects", ["full", "inet", "none"])
 def test_network_only_goes_down(machine: Machine, users: str, projects: str) -> None:
-    own_config(machine, f'network = "{users}"')
+    own_file(machine, "config.toml", f'network = "{users}"')
     says(machine, f'network = "{projects}"')
     order = ["full", "inet", "none"]
     assert machine.plan().network.tier == max(users, projects, key=order.index)
@@ -57,7 +51,7 @@ def test_option_goes_over_the_project(machine: Machine) -> None:
 @pytest.mark.req("EXT-01")
 @pytest.mark.parametrize(("users", "projects"), [("passthrough", "none"), ("none", "passthrough"), ("none", "none")])
 def test_login_is_only_taken_away(machine: Machine, users: str, projects: str) -> None:
-    own_config(machine, f'auth = "{users}"')
+    own_file(machine, "config.toml", f'auth = "{users}"')
     says(machine, f'auth = "{projects}"')
     assert machine.plan().get(Login) is None
 

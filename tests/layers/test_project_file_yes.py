@@ -1,7 +1,5 @@
 """The project's file adds nothing without a yes to this content in this project."""
 
-from pathlib import Path
-
 import pytest
 
 from claudebox.settings import PROJECT_FILE
@@ -9,24 +7,18 @@ from claudebox.settings.files import FORM, MOST_DECISIONS, decisions
 from claudebox.settings.table import ENV, MOUNTS
 from claudebox.state.memory import write
 from hosts.machine import Machine
-from layers.project_file import (
+from layers.files import (
     DECISIONS,
     STATE,
     WISHES,
     answer,
     granted,
     layers,
-    make_machine,
-    own_config,
+    own_file,
     refusal,
     says,
 )
 from saying import gather, parse
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    return make_machine(tmp_path)
 
 
 @pytest.mark.req("EXT-01", "SEC-01")
@@ -46,7 +38,7 @@ def machine(tmp_path: Path) -> Machine:
 )
 def test_what_adds_is_not_granted_by_itself(machine: Machine, wish: str) -> None:
     machine.environ["EDITOR_TOKEN"] = "x"
-    own_config(machine, 'network = "inet"')
+    own_file(machine, "config.toml", 'network = "inet"')
     before = machine.plan()
     says(machine, wish)
     after, found = machine.plan(), layers(machine).project
@@ -70,7 +62,7 @@ def test_what_runs_on_the_host_is_not_even_asked_about(machine: Machine, key: st
 @pytest.mark.req("EXT-01")
 def test_yes_grants_and_no_does_not(machine: Machine) -> None:
     machine.environ["EDITOR_TOKEN"] = "x"
-    own_config(machine, 'network = "inet"')
+    own_file(machine, "config.toml", 'network = "inet"')
     says(machine, WISHES)
     answer(machine, granted=True)
     plan = machine.plan()

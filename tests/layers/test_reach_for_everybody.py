@@ -1,6 +1,5 @@
 """Whoever takes a program, a file or a mount from the host asks the same question, and gets the same answer."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from claudebox.host.programs import choose_bwrap, choose_uplink
 from claudebox.model import RO, Origin
 from claudebox.settings import MountWish, Word
 from claudebox.state.reach import host_certificates, reach_of
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import Machine
 from saying import gather, parse
 
 HOME = "/home/alice"
@@ -26,10 +25,8 @@ SAFE = "private"
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    made = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    made.uid = os.getuid()
-    made.plant("~/.claudebox/instances/0123456789abcdef/project: /home/alice/work\\n")
+def machine(machine: Machine) -> Machine:
+    made = machine.plant("~/.claudebox/instances/0123456789abcdef/project: /home/alice/work\\n")
     made.plant("~/.claudebox/instances/0123456789abcdef/writable-x: /home/alice/shared\\n")
     for place in (*REACHED, SAFE):
         programs = "\n".join(f"~/{place}/bin/{name}*: \x7fELF" for name in ("bwrap", "claude", "pasta", "nft", "nix"))

@@ -20,7 +20,7 @@ FILES = sorted(SOURCE.rglob("*.py"))
 # The house, from the ground up. A room, or a file of the root, knows what stands before it here, and nothing else.
 HOUSE = (
     ("record", "paths", "errors", "text", "model"),
-    ("host", "files", "mounts", "state"),
+    ("host", "files", "state"),
     ("process", "settings"),
     ("sandbox", "servers"),
     ("output", "overlay"),

@@ -21,7 +21,6 @@ RUNNER = str(CHECKOUT / "tests/running")
     [
         (["--quik"], "unrecognized arguments: --quik"),
         (["tests/no-such"], "there is no tests/no-such"),
-        (["--without", "nix,emacs"], "no need is called emacs"),
     ],
 )
 def test_mistake_is_refused_with_a_hint(words: list[str], complaint: str) -> None:

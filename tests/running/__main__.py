@@ -47,9 +47,7 @@ def make_parser() -> Parser:
     size = parser.add_mutually_exclusive_group()
     size.add_argument("--quick", action="store_true", help="in seconds: no box, no system packages, nothing downloaded")
     size.add_argument("--all", action="store_true", help="every version and combination, storms, kill loops")
-    size.add_argument("--newest", action="store_true", help="with the newest of everything; reports, and gates nothing")
     parser.add_argument("--req", action="append", default=[], metavar="ID", help="only tests of this requirement")
-    parser.add_argument("--without", metavar="NEEDS", default="", help="as if there were no `nix,tmux`, for example")
     parser.add_argument("--workers", type=int, metavar="N", help="tests that run at the same time")
     parser.add_argument("--update-golden", action="store_true", help="write the golden files anew")
     parser.add_argument("-k", metavar="WORDS", help="only tests with such names, as pytest understands it")
@@ -66,17 +64,11 @@ def main(words: Sequence[str]) -> int:
         from running import machine
 
         return machine.be_worker(words[1:])
-    own, _, rest = _split(words)
+    own, rest = _split(words)
     options = make_parser().parse_intermixed_args(own)
-    if options.newest:
-        os.environ["CLAUDEBOX_TEST_NEWEST"] = "1"
-    # After that decision: these read it.
     from running import machine, needs
     from running.install import install, install_tools
 
-    unknown = [name for name in options.without.split(",") if name and name not in needs.NEEDS]
-    if unknown:
-        make_parser().error(f"no need is called {unknown[0]}: there are {', '.join(needs.NEEDS)}")
     for path in options.paths:
         if not (TESTS.parent / path.partition("::")[0]).exists():
             make_parser().error(f"there is no {path}")
@@ -87,30 +79,26 @@ def main(words: Sequence[str]) -> int:
         count = MANY
         if not options.quick:
             count, wanted = look(options, arguments)
-            install(set(wanted) - set(absent(options)))
+            install(wanted)
         command = [PYTHON, "-m", "pytest", *arguments, *spread(options, rest, count)]
-        return machine.run(command, os.environ, needs.programs_of(absent(options)))
+        # Root can hide programs: who uses one in the quick run without saying so fails.
+        return machine.run(command, os.environ, needs.programs_of(needs.NEEDS) if options.quick else ())
     except subprocess.CalledProcessError as error:
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
 
 
-def _split(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
-    if "--" not in words:
-        return list(words), "", []
-    where = list(words).index("--")
-    return list(words[:where]), "--", list(words[where + 1 :])
+def _split(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    where = words.index("--") if "--" in words else len(words)
+    return list(words[:where]), list(words[where + 1 :])
 
 
 def pytest_arguments(options: argparse.Namespace) -> list[str]:
-    words = ["--size", "quick" if options.quick else "all" if options.all or options.newest else "default"]
+    words = ["--size", "quick" if options.quick else "all" if options.all else "default"]
     if options.k:
         words += ["-k", options.k]
-    markers = [f"({options.m})"] if options.m else []
-    if options.without:
-        markers.append(f"not ({' or '.join(absent(options))})")
-    if markers:
-        words += ["-m", " and ".join(markers)]
+    if options.m:
+        words += ["-m", options.m]
     words += [f"-{name}" for name in ("x", "v") if getattr(options, name)]
     words += [word for identifier in options.req for word in ("--req", identifier)]
     if options.update_golden:
@@ -127,7 +115,7 @@ def look(options: argparse.Namespace, arguments: Sequence[str]) -> tuple[int, li
     from running import machine, needs
 
     if not (options.paths or options.req or options.k or options.m):
-        return MANY, [need.name for need in needs.TABLE if options.all or options.newest or not need.only_in_all]
+        return MANY, [need.name for need in needs.TABLE if options.all or not need.only_in_all]
     with tempfile.NamedTemporaryFile(prefix="claudebox-needs-") as file:
         words = ["--collect-only", "-qq", "--no-header", f"--needs-to={file.name}", *arguments]
         done = subprocess.run(
@@ -144,15 +132,6 @@ def look(options: argparse.Namespace, arguments: Sequence[str]) -> tuple[int, li
         sys.exit(REFUSED)
     found = json.loads(answer or '{"tests": 0, "needs": []}')
     return found["tests"], found["needs"]
-
-
-def absent(options: argparse.Namespace) -> list[str]:
-    """The needs that are not there, whatever this machine has. Only root can hide programs."""
-    from running import needs
-
-    if options.quick:
-        return list(needs.NEEDS)
-    return [name for name in options.without.split(",") if name]
 
 
 def spread(options: argparse.Namespace, rest: Sequence[str], tests: int) -> list[str]:

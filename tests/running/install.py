@@ -28,11 +28,9 @@ def install_tools(venv: Path) -> None:
     """pytest and the linters, as pyproject.toml names them, unless they are there."""
     groups = pins.read()["dependency-groups"]
     wanted = [*groups["test"], *groups["lint"], *groups["docs"], *groups["below"]]
-    if pins.NEWEST:
-        wanted = [name.partition("==")[0] for name in groups["test"] + groups["lint"] + groups["docs"]]
     stamp = venv / STAMP
     text = "\n".join(wanted)
-    if not pins.NEWEST and stamp.exists() and stamp.read_text() == text:
+    if stamp.exists() and stamp.read_text() == text:
         return
     python = venv / "bin" / "python"
     if subprocess.run([sys.executable, "-I", "-c", "import ensurepip"], capture_output=True, check=False).returncode:
@@ -40,9 +38,8 @@ def install_tools(venv: Path) -> None:
     say("installing the test tools, as pyproject.toml names them, into .venv")
     if subprocess.run([python, *PIP, "--version"], capture_output=True, check=False).returncode:
         subprocess.run([python, "-I", "-m", "ensurepip"], stdout=subprocess.DEVNULL, check=True)
-    upgrade = ["--upgrade"] if pins.NEWEST else []
-    subprocess.run([python, *PIP, "install", *upgrade, *wanted], check=True)
-    stamp.write_text("" if pins.NEWEST else text)
+    subprocess.run([python, *PIP, "install", *wanted], check=True)
+    stamp.write_text(text)
 
 
 def install(names: Iterable[str]) -> None:
@@ -55,12 +52,12 @@ def install(names: Iterable[str]) -> None:
         for program in absent:
             if not needs.find_program(program):
                 subprocess.run([INSTALL, program], stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False)
-    for need in wanted:
-        if need.provider == needs.CLAUDE and (pins.NEWEST or need.missing()):
+    for need in filter(needs.Need.missing, wanted):
+        if need.provider == needs.CLAUDE:
             install_with_npm(pins.claude(need.argument), f"@anthropic-ai/claude-code@{need.argument}")
-        elif need.provider == needs.AGENT and (pins.NEWEST or need.missing()):
+        elif need.provider == needs.AGENT:
             install_with_npm(pins.agent(need.argument), pins.agent_package(need.argument))
-        elif need.provider == needs.DEBIAN and (pins.NEWEST or need.missing()):
+        elif need.provider == needs.DEBIAN:
             install_newer("nix" if need.name.endswith("_nix") else "bwrap", need.argument)
 
 
@@ -88,6 +85,5 @@ def install_newer(program: str, suite: str) -> None:
     if needs.find_program("apt-get") is None:
         return
     environ = {**os.environ, "CLAUDEBOX_TEST_CACHE": str(pins.CACHE)}
-    again = ["--again"] if pins.NEWEST else []
-    command = [str(NEWER), *again, program, suite, *pins.packages(program, suite)]
+    command = [str(NEWER), program, suite, *pins.packages(program, suite)]
     subprocess.run(command, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=False)

@@ -37,7 +37,7 @@ ACCOUNT = "claudebox-test-{}"
 COPY = "/var/tmp/claudebox"  # of the checkout
 BEHIND = "/var/tmp/.machine"  # what the machine is made of
 BE_WORKER = "--be-worker"
-KEPT_VARIABLES = ("CI", "CLAUDEBOX_TEST_LAUNCHES", "CLAUDEBOX_TEST_NEWEST")
+KEPT_VARIABLES = ("CI", "CLAUDEBOX_TEST_LAUNCHES")
 
 MS_RDONLY, MS_BIND, MS_REC, MS_PRIVATE = 0x1, 0x1000, 0x4000, 0x40000
 NEW_NAMESPACES = {"mount": 0x20000, "uts": 0x4000000, "ipc": 0x8000000, "pid": 0x20000000, "net": 0x40000000}

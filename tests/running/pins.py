@@ -26,12 +26,10 @@ def _cache() -> Path:
 
 _PINS = read()["tool"]["claudebox-tests"]
 CACHE = _cache()
-LATEST = "latest"
-NEWEST = bool(os.environ.get("CLAUDEBOX_TEST_NEWEST"))
-CLAUDE: str = LATEST if NEWEST else _PINS["claude"]
+CLAUDE: str = _PINS["claude"]
 OLD_CLAUDE: str = _PINS["old-claude"]
 _AGENTS: dict[str, str] = _PINS["agents"]
-_SUITES: dict[str, list[str]] = _PINS["newest-suites" if NEWEST else "suites"]
+_SUITES: dict[str, list[str]] = _PINS["suites"]
 SUITES: tuple[str, ...] = tuple(_SUITES)
 
 
@@ -47,8 +45,7 @@ def agent(name: str) -> str:
 
 def agent_package(name: str) -> str:
     """Its package, with the version."""
-    package, _, version = _AGENTS[name].rpartition("@")
-    return f"{package}@{LATEST if NEWEST else version}"
+    return _AGENTS[name]
 
 
 def packages(program: str, suite: str) -> list[str]:

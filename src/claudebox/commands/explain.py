@@ -20,10 +20,10 @@ from claudebox.host import Host
 from claudebox.host.programs import find
 from claudebox.host.secrets import refuse_readable, refuse_writable, secret_places, secret_value
 from claudebox.model import DEV, FROM_HOST, HIDE, LAYER, PROC, RO, RW, TMPFS, WRITABLE, Mount, Origin, Plan, SecretPlace
-from claudebox.mounts import PIN, find_appearances, find_holder
 from claudebox.output.explanation import Answer, Because, Change, Endpoint, Question, describe_origin, undo, with_reason
 from claudebox.paths import absolute, is_below, is_inside, move, shorten_home
 from claudebox.record import Record
+from claudebox.sandbox.mounts import PIN, find_appearances, find_holder
 from claudebox.settings import Settings
 from claudebox.settings.types import is_variable_name, port_number
 from claudebox.text import some
@@ -307,7 +307,7 @@ class PathQuestion:
 
     def _ways_for_shown(self, places: list[Spot]) -> list[Change]:
         mount, access = places[0].mount, places[0].access
-        if is_guard(mount) and mount.origin != PIN:
+        if mount.origin.is_rule(GUARD) and mount.origin != PIN:
             what = "lets the agent change it, although this host may run it"
             changes = [Change(what, ("--writable", self.target))]
         else:

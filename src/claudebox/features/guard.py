@@ -33,12 +33,12 @@ from claudebox.model import (
     Step,
     Ways,
 )
-from claudebox.mounts import arrange, find_holder
 from claudebox.overlay.git import DETOUR, Account
 from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
 from claudebox.overlay.table import CLAUDES, DOT_GIT, GIT, UNSEEN, WANTED, WHOLE, WORKTREES, held_rows
 from claudebox.overlay.ways import WAYS, find_ways
 from claudebox.paths import is_below, is_inside, move, parents, within
+from claudebox.sandbox.mounts import arrange, find_holder
 from claudebox.settings.table import GUARDED, REVIEW, WRITABLE
 
 TYPE_CHECKING = False

@@ -10,8 +10,8 @@ from claudebox.features import Feature
 from claudebox.host.secrets import refuse_readable, refuse_writable
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
-from claudebox.mounts import find_appearances, find_hides, find_holder
 from claudebox.paths import absolute, expand_home, is_below, move, normalize
+from claudebox.sandbox.mounts import find_appearances, find_hides, find_holder
 from claudebox.settings import MountWish
 from claudebox.settings.table import HIDES, MOUNTS, SHOWN, Setting
 from claudebox.settings.types import List, Path

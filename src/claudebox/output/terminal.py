@@ -6,7 +6,7 @@ import os
 import sys
 
 from claudebox.errors import BROKEN_PIPE, Declined, Problem, for_account
-from claudebox.text import RED, WIDTH, Style, cut, escape, fill, style_for
+from claudebox.text import RED, WIDTH, Style, escape, fill, style_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,9 +157,6 @@ def show_problem(problem: Problem, uid: int = -1) -> None:
     # Paths stay whole, so that they can be copied.
     message = fill(escape(problem.message).split(" "), len("error: "), break_words=False)
     text = errors_style().paint("error", RED) + ": " + "\n       ".join(message) + "\n"
-    if problem.excerpt:
-        indent = " " * len("error:   ")
-        text += indent + cut(escape(problem.excerpt), WIDTH - len(indent)) + "\n"
     if problem.hint:
         first, *rest = for_account(problem.hint, uid).split("\n")
         text += f"\nhint: {escape(first)}\n" + "".join(f"{escape(line)}\n" for line in rest)

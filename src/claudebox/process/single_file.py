@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 import sys
-from _frozen_importlib import ModuleSpec
+from _frozen_importlib import ModuleSpec, spec_from_loader
 from _frozen_importlib_external import SourceLoader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
-    from typing import Any
     from zipimport import zipimporter
 
 PACKAGE = "claudebox"
@@ -24,42 +23,30 @@ LISTING = f"{PACKAGE}/files"  # the names of all files, which an importer of arc
 FILES: dict[str, bytes] = {}  # by their names in the archive; empty if claudebox is a directory
 
 
-class Loader(SourceLoader):
-    """Loads one module from memory."""
+class Archive(SourceLoader):
+    """Finds and loads the modules of claudebox in memory, and no others."""
 
     files = FILES
 
-    def __init__(self, archive: str, name: str) -> None:
-        self.archive = archive
-        self.name = name
+    def __init__(self, path: str) -> None:
+        self.path = path
 
-    def get_filename(self, _: str) -> str:
-        return f"{self.archive}/{self.name}"
+    def find_spec(self, fullname: str, _: Sequence[str] | None, __: ModuleType | None = None) -> ModuleSpec | None:
+        return spec_from_loader(fullname, self) if _file_of(fullname) else None
+
+    def get_filename(self, fullname: str) -> str:
+        return f"{self.path}/{_file_of(fullname)}"
 
     def get_data(self, path: str) -> bytes:
         try:
-            return FILES[path.removeprefix(f"{self.archive}/")]
+            return FILES[path.removeprefix(f"{self.path}/")]
         except KeyError:
             raise OSError(f"not in the archive: {path}") from None
 
 
-class Finder:
-    """Finds the modules of claudebox in memory, and no others."""
-
-    def __init__(self, archive: str) -> None:
-        self.archive = archive
-
-    def find_spec(self, fullname: str, _: Sequence[str] | None, __: ModuleType | None = None) -> ModuleSpec | None:
-        place = fullname.replace(".", "/")
-        for name in (f"{place}.py", f"{place}/__init__.py"):
-            if name in FILES:
-                loader: Any = Loader(self.archive, name)  # it has what Python asks for
-                spec = ModuleSpec(fullname, loader, origin=f"{self.archive}/{name}")
-                spec.has_location = True
-                if name.endswith("/__init__.py"):
-                    spec.submodule_search_locations = [f"{self.archive}/{place}"]
-                return spec
-        return None
+def _file_of(module: str) -> str:
+    place = module.replace(".", "/")
+    return next((name for name in (f"{place}.py", f"{place}/__init__.py") if name in FILES), "")
 
 
 def serve_from_memory() -> None:
@@ -68,7 +55,7 @@ def serve_from_memory() -> None:
     archive = importer.archive
     for name in importer.get_data(f"{archive}/{LISTING}").decode().split("\n"):
         FILES[name] = importer.get_data(f"{archive}/{name}")
-    sys.meta_path.insert(0, Finder(archive))
+    sys.meta_path.insert(0, Archive(archive))
 
 
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); {}from claudebox.cli import main; main()"

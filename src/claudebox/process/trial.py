@@ -156,4 +156,4 @@ class CheckRow(Record):
 
     @classmethod
     def of_problem(cls, name: str, problem: Problem, state: str = FAIL) -> CheckRow:
-        return cls(state, name, problem.message, problem.excerpt, tuple(map(str.strip, problem.hint.splitlines())))
+        return cls(state, name, problem.message, fix=tuple(map(str.strip, problem.hint.splitlines())))

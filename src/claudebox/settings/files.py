@@ -12,13 +12,13 @@ from claudebox.errors import Problem, quote
 from claudebox.host import Host
 from claudebox.host.tree import Tree, sha256
 from claudebox.model import BY_DEFAULT, Origin, Preparation
-from claudebox.paths import is_inside, shorten_home
+from claudebox.paths import expand_home, is_inside, shorten_home
 from claudebox.record import Record
-from claudebox.settings import PROJECT_FILE, Settings, Statement, Word
+from claudebox.settings import PROJECT_FILE, MountWish, Settings, Statement, Word
 from claudebox.settings.documents import Document, Place, parse, shown
 from claudebox.settings.gather import DEFAULT_PROFILE, refuse_foreign
 from claudebox.settings.table import PROFILE, Setting, Table
-from claudebox.settings.types import VALUE
+from claudebox.settings.types import VALUE, Program, expand
 from claudebox.state import SHOWN, find_state, memory
 from claudebox.state.memory import Form
 from claudebox.state.reach import reach_of
@@ -39,16 +39,15 @@ MOST_SETTINGS = 500  # more would keep the launch busy, and nobody would read th
 
 
 def said_in(document: Document) -> tuple[Statement, ...]:
-    """Everything that a file says, in the order of its lines. Raises a Problem if any of it is wrong."""
-    describe(document)
-    _check_name(document)
-    said: list[tuple[int, Statement]] = []
+    """Everything that a file says. Raises a Problem if any of it is wrong."""
+    said: list[Statement] = []
     for key in document.value:
-        if key not in (NAME, DESCRIPTION):
-            setting = _setting(Place(document, (key,)))
-            values = setting.type.read_all(Place(document, (key,), setting))
-            said += [(one.origin.line, Statement(setting, value)) for one, value in values]
-    return tuple(one for _, one in sorted(said, key=lambda placed: placed[0]))
+        if key in (NAME, DESCRIPTION):
+            _title(document, key)
+        else:
+            setting = _setting(document.place(key))
+            said += [Statement(setting, value) for value in setting.type.read_all(document.place(key, setting))]
+    return tuple(said)
 
 
 def describe(document: Document) -> str:
@@ -56,20 +55,11 @@ def describe(document: Document) -> str:
     return _title(document, DESCRIPTION)
 
 
-def _check_name(document: Document) -> None:
-    name, place = _title(document, NAME), Place(document, (NAME,))
-    stem = posixpath.splitext(posixpath.basename(document.file))[0]
-    if NAME in document.value and name != stem and not document.is_project:
-        raise place.problem(
-            f"{shown(name)} is not the name of the file", f"rename the file, or say: {place.pair(NAME, stem)}"
-        )
-
-
 def _title(document: Document, key: str) -> str:
     if key not in document.value:
         return ""
-    place = Place(document, (key,))
-    text = place.value(str, "a string")
+    place = document.place(key)
+    text = place.expect(str, "a string")
     if not text.isprintable():
         raise place.problem(f"`{key}` has characters that do not show", "it is a title: one line of text")
     return text
@@ -78,7 +68,13 @@ def _title(document: Document, key: str) -> str:
 def _setting(place: Place) -> Setting[object]:
     key, known = str(place.path[0]), place.document.table.by_key
     if key not in known:
-        raise place.unknown((NAME, DESCRIPTION, *known))
+        from difflib import get_close_matches
+
+        from claudebox.settings.mistakes import REMOVED
+
+        near = get_close_matches(key, known, 1)
+        others = f"did you mean `{near[0]}`?" if near else "to list them: claudebox --help all"
+        raise place.problem(f"unknown key {shown(key)}", REMOVED.get(f"{key} =") or others)
     setting = known[key]
     if setting.is_users and place.document.is_project:
         what = f"`{key}` decides what runs on this host, so a project cannot set it"
@@ -143,15 +139,13 @@ class _ProfileReader:
         if name in self.done:
             return []
         self.done.add(name)
-        path = self._path_of(named)
-        document = self._parse(path) if path else self._shipped(named)
-        return self._with_profiles(said_in(document), (*chain, name))
+        return self._with_profiles(said_in(self._document(named)), (*chain, name))
 
     def described(self, name: str) -> Profile:
         named = Word(name, Origin.of_option(PROFILE.option))
         path = self._path_of(named)
         try:
-            document = self._parse(path) if path else self._shipped(named)
+            document = self._document(named)
         except Problem as problem:
             # One broken file must not keep the others from being listed.
             return Profile(name, shorten_home(path, self.host.person.home), f"cannot be used: {problem.message}")
@@ -170,7 +164,9 @@ class _ProfileReader:
                 below += self.read_profile(one.value, chain)
         return below + [expanded(one, self.host) for one in said if one.setting is not PROFILE]
 
-    def _shipped(self, named: Word) -> Document:
+    def _document(self, named: Word) -> Document:
+        if path := self._path_of(named):
+            return self._parse(path)
         content = shipped_profiles().get(named.text)
         if content is None:
             raise self._unknown(named)
@@ -237,7 +233,16 @@ def shipped_profiles() -> dict[str, bytes]:
 
 def expanded(said: Statement, host: Host) -> Statement:
     """The same, with the values of the variables in it."""
-    value = said.setting.type.expanded(said.value, host.environ, host.person.home)
+    value = said.value
+    where = value.origin.shown
+    if isinstance(value, MountWish):
+        paths = [expand(path, where, host.environ) for path in (value.source, value.destination)]
+        value = value.replace(source=paths[0], destination=paths[1])
+    elif isinstance(value, Word) and said.setting.type.is_path:
+        path = expand(value.text, where, host.environ)
+        # Of other paths, only who uses them knows whose home `~` is.
+        is_hosts = isinstance(said.setting.type, Program)
+        value = value.replace(text=expand_home(path, host.person.home) if is_hosts else path)
     return said.replace(value=value)
 
 

@@ -37,7 +37,8 @@ class Layers(Record):
 
 def gather(table: Table, host: Host, request: Request, decided: ProjectFile | None = None) -> Layers:
     """`decided` is the project's file as the user was just asked about it. The one on disk may have changed since."""
-    variables, options = from_variables(table, host.environ), from_options(table, request.said)
+    variables = from_variables(table, host.environ)
+    options = from_options(table, request.said)
     own = _own_files(table, host, variables, options)
     project = decided
     if project is None and host.tree.lstat(f"{host.cwd}/{PROJECT_FILE}") is not None:

@@ -51,12 +51,10 @@ def refuse_nearly_ours(table: Table, word: str, command: str = "") -> None:
 
 
 def _refuse_removed(name: str, word: str) -> None:
-    """Raise a Problem if this was an option once, or is one letter away from it."""
-    plain = name.lower().replace("_", "-")
-    for option, instead in REMOVED.items():
-        is_near = len(plain) > SHORTEST_WITH_A_MISTAKE and _distance(plain, option[2:]) == 1
-        if option == f"--{plain}" or (option.startswith("--") and is_near):
-            raise Problem(f"there is no option `{option}` any more", f"{instead}\n      {_to_claude(word)}")
+    """Raise a Problem if this was an option once."""
+    option = f"--{name.lower().replace('_', '-')}"
+    if option in REMOVED:
+        raise Problem(f"there is no option `{option}` any more", f"{REMOVED[option]}\n      {_to_claude(word)}")
 
 
 def not_clear_whose(option: str, command: str) -> Problem:
@@ -107,13 +105,7 @@ def refuse_nearly_one_of(word: str, option: str, known: tuple[str, ...]) -> None
 def refuse_variable(table: Table, name: str) -> None:
     """Raise a Problem about a variable that is called like one of ours."""
     nearest = next((one for one in table.by_variable if _distance(name, one) <= 2), "")
-    setting = next((one for one in table if f"CLAUDEBOX_{one.name.upper()}" == name), None)
-    if nearest:
-        hint = f"did you mean {nearest}?\n      "
-    elif setting is not None and not setting.in_files_only:
-        hint = f"use the option: {setting.option}\n      "
-    else:
-        hint = ""
+    hint = f"did you mean {nearest}?\n      " if nearest else ""
     raise Problem(f"{name} is not a variable of claudebox", f"{hint}without it: unset {name}")
 
 

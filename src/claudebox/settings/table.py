@@ -8,10 +8,7 @@ from __future__ import annotations
 from claudebox.model import RO, RW
 from claudebox.record import Generic, Record
 from claudebox.settings.types import (
-    COMMANDS,
-    FILES,
     LIST,
-    PROFILES,
     VALUE,
     Argument,
     Choice,
@@ -20,6 +17,7 @@ from claudebox.settings.types import (
     Mode,
     Mounted,
     Operand,
+    PassedVariable,
     Path,
     PortNumber,
     Program,
@@ -28,7 +26,6 @@ from claudebox.settings.types import (
     Text,
     Type,
     Variable,
-    Variables,
 )
 
 TYPE_CHECKING = False
@@ -127,7 +124,7 @@ CLAUDE_ARGS = Setting("claude_args", START, "arguments for claude", List(Argumen
 
 PROFILE = Setting(
     *("profile", SHOWN, "use the settings of a profile; without a name: list them"),
-    List(Text(PROFILES)),
+    List(Text()),
     usage="NAME",
     variable="CLAUDEBOX_PROFILE",
     called="profiles",
@@ -147,13 +144,13 @@ MOUNT_RW = Setting(
 HIDES = Setting("hide", SHOWN, "hide PATH, whatever shows it", List(Path()), tightens=True)
 ENV = Setting(
     *("env", SHOWN, "pass a variable, or set it"),
-    List(Variables()),
+    List(Variable()),
     help_in_files="variables with a value that is the same each time, as it is written; no secrets",
     is_daily=True,
 )
 PASS_ENV = Setting(
     *("pass_env", SHOWN, "variables of this host to pass, by name"),
-    List(Variable()),
+    List(PassedVariable()),
     variable="CLAUDEBOX_EXTRA_ENV",
     called="extra_env_passthrough",
     adds_to=ENV.key,
@@ -244,9 +241,7 @@ OWN: tuple[Setting[object], ...] = (
         usage="[HOW]",
     ),
     Setting("uninstall", TEND, "remove everything that claudebox keeps, after a question", Mode()),
-    Setting(
-        *("explain", LOOK, "say why something is in the box or not"), Mode(offers=FILES), usage="THING", is_daily=True
-    ),
+    Setting(*("explain", LOOK, "say why something is in the box or not"), Mode(), usage="THING", is_daily=True),
     Setting("audit", LOOK, "show everything about the box", Mode(), is_daily=True),
     Setting("dry_run", LOOK, "print the command that would start it, to paste", Mode()),
     Setting("report", LOOK, "show again, in full, what the last box of this project left", Mode()),
@@ -256,9 +251,7 @@ OWN: tuple[Setting[object], ...] = (
     Setting("check", LOOK, "check this machine, say how to fix it", Mode(), is_daily=True),
     Setting("setup", TEND, "try what this machine can do of the strict box, and make it your choice", Mode()),
     Setting("prove", TEND, "attack the box that these options build, from inside, and say what held", Mode()),
-    Setting(
-        "against", TEND, "with --prove: attack what this command starts instead", Operand(offers=COMMANDS), usage="CMD"
-    ),
+    Setting("against", TEND, "with --prove: attack what this command starts instead", Operand(), usage="CMD"),
     Setting("json", LOOK, "with what prints data, such as --audit, --check or --instances: as JSON", Switch()),
     Setting("demo", TEND, "watch an agent try to take fake secrets; needs no account", Mode()),
     Setting(
@@ -274,5 +267,5 @@ OWN: tuple[Setting[object], ...] = (
 OTHER_VARIABLES = (
     "CLAUDEBOX_TOKEN_URL",  # where the broker renews a login, if it is not the usual place
     "CLAUDEBOX_PROVE_CANARY",  # what --prove looks for in the box
-    *("CLAUDEBOX_TEST_CACHE", "CLAUDEBOX_TEST_NEWEST"),  # of the tests
+    "CLAUDEBOX_TEST_CACHE",  # of the tests
 )

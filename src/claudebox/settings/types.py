@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.model import BY_DEFAULT, RO, RW, Port
-from claudebox.paths import expand_home
 from claudebox.record import Generic
 from claudebox.settings import Amount, EnvWish, MountWish, Value, Word
 
@@ -31,13 +30,9 @@ SWITCH = "switch"
 COMMAND = "command"  # takes the rest of the line
 OPERAND = "operand"  # says what a mode works on
 
-# What a shell offers where a value belongs.
-FILES, VARIABLES, PROFILES, HOSTS, COMMANDS = "files", "variables", "profiles", "hosts", "commands"
-
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-MOST_DIGITS = 15
+MOST_DIGITS = 15  # of which a float loses none
 LAST_PORT = 65535
-MODES = {"ro": RO, "rw": RW}
 KEYS_OF_A_MOUNT = ("host", "sandbox", "mode", "optional")
 
 
@@ -53,8 +48,8 @@ class Type(Generic[T_co]):
     examples: object = ("…", "…")
     choices: tuple[str, ...] = ()
     words: tuple[str, ...] = ()  # that a value can be, or begin with
+    is_path = False  # whether variables have a meaning in a file
     repeats = False  # whether the same value twice is not the same as once
-    offers = ""  # what a shell offers there
 
     def parse(self, word: Word, _: str) -> Value:
         """The value that a text means for the setting of this name. Raises a Problem if it means none."""
@@ -64,18 +59,13 @@ class Type(Generic[T_co]):
         """The value at a place of a file. Raises a Problem if there is another type or text."""
         return place.parse(place.text())
 
-    def read_all(self, place: Place) -> Iterator[tuple[Place, Value]]:
-        """The values that the setting has there, and where each is."""
-        yield place, self.read(place)
+    def read_all(self, place: Place) -> list[Value]:
+        """The values that the setting has there."""
+        return [self.read(place)]
 
-    def read_list(self, place: Place) -> Iterator[tuple[Place, Value]]:
+    def read_list(self, place: Place) -> list[Value]:
         """The same for a list of this type."""
-        for element in place.elements(self.shapes):
-            yield element, self.read(element)
-
-    def expanded(self, value: Value, _environ: dict[str, str], _home: str) -> Value:
-        """The value with the values of the variables that a file names in it."""
-        return value
+        return [self.read(element) for element in place.elements(self.shapes)]
 
     def lowers(self, _value: Value, _known: object) -> bool:
         """Whether the value gives no more than the one that is known."""
@@ -90,17 +80,15 @@ class List(Type[tuple[T, ...]]):
 
     def __init__(self, element: Type[T]) -> None:
         self.element = element
-        self.metavar, self.words, self.offers = element.metavar, element.words, element.offers
-        self.shape, self.example, self.repeats = element.shapes, element.examples, element.repeats
+        self.metavar, self.words = element.metavar, element.words
+        self.shape, self.example = element.shapes, element.examples
+        self.is_path, self.repeats = element.is_path, element.repeats
 
     def parse(self, word: Word, name: str) -> Value:
         return self.element.parse(word, name)
 
-    def read_all(self, place: Place) -> Iterator[tuple[Place, Value]]:
+    def read_all(self, place: Place) -> list[Value]:
         return self.element.read_list(place)
-
-    def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
-        return self.element.expanded(value, environ, home)
 
 
 class Mode(Type[None]):
@@ -108,9 +96,8 @@ class Mode(Type[None]):
 
     kind = MODE
 
-    def __init__(self, *words: str, offers: str = "") -> None:
+    def __init__(self, *words: str) -> None:
         self.words = words
-        self.offers = offers
 
 
 class Switch(Mode):
@@ -134,9 +121,6 @@ class Operand(Mode):
 class Text(Type[Word]):
     """Any text, as it is."""
 
-    def __init__(self, offers: str = "") -> None:
-        self.offers = offers or self.offers
-
 
 class Argument(Text):
     """A word for claude, which may be anything."""
@@ -151,62 +135,53 @@ class VariableName(Text):
     """The name of a variable."""
 
     metavar = "NAME"
-    offers = VARIABLES
 
     def parse(self, word: Word, _: str) -> Value:
         if not is_variable_name(word.text):
             raise _bad_name(word, word.text, "NAME")
         return word
 
-    def read(self, place: Place) -> Value:
-        return place.parse(place.variable_name(place.text()))
+
+class PassedVariable(VariableName):
+    """The name of a variable that enters with the value that the host has."""
+
+    def parse(self, word: Word, name: str) -> Value:
+        super().parse(word, name)
+        return EnvWish(word.text, None, word.origin)
 
 
 class Variable(Type[EnvWish]):
-    """A variable, perhaps with its value. A list in a file has only names."""
-
-    metavar = "NAME"
-    offers = VARIABLES
-
-    def read(self, place: Place) -> Value:
-        return place.parse(place.variable_name(place.text()))
-
-    def parse(self, word: Word, _: str) -> Value:
-        name, separator, value = word.text.partition("=")
-        if not is_variable_name(name):
-            raise _bad_name(word, name, "NAME or NAME=VALUE")
-        return EnvWish(name, value if separator else None, word.origin)
-
-
-class Variables(Variable):
-    """The same, but a file has a table of names and values."""
+    """A variable, perhaps with its value. A file has a table of names and values."""
 
     metavar = "NAME[=VALUE]"
     shapes = "a table of strings"
     examples = {"NAME": "value"}  # noqa: RUF012  (nobody changes it)
 
-    def read_list(self, place: Place) -> Iterator[tuple[Place, Value]]:
-        for name in place.value(dict, self.shapes):
-            pair = place.at(name)
-            pair.refuse_setting()
-            pair.variable_name(name)
-            value = pair.text(is_free=True)
-            pair.refuse_secret(name, value)
-            yield pair, EnvWish(name, value, pair.origin)
+    def parse(self, word: Word, _: str) -> Value:
+        name, separator, value = word.text.partition("=")
+        if not is_variable_name(name):
+            raise _bad_name(word, name, self.metavar)
+        return EnvWish(name, value if separator else None, word.origin)
+
+    def read_list(self, place: Place) -> list[Value]:
+        return [self._read_pair(place.at(name), name) for name in place.expect(dict, self.shapes)]
+
+    def _read_pair(self, pair: Place, name: str) -> Value:
+        if name in pair.document.table.by_key:  # it would be lost
+            hint = "move it out of there; a line in [brackets] takes all that follows it"
+            raise pair.problem(f"`{name}` is a setting, but it is inside `{pair.path[0]}`", hint)
+        if not is_variable_name(name):
+            raise pair.problem(f"{pair.label} is not a variable name", "use letters, digits and _")
+        value = pair.text(is_free=True)
+        pair.refuse_secret(name, value)
+        return EnvWish(name, value, pair.origin)
 
 
 class Path(Text):
     """A path in which `~` and variables have a meaning. Only who uses it knows whose home `~` is."""
 
     metavar = "PATH"
-    offers = FILES
-
-    def read(self, place: Place) -> Value:
-        return place.parse(place.path_text())
-
-    def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
-        assert isinstance(value, Word)
-        return value.replace(text=expand(value.text, value.origin.shown, environ))
+    is_path = True
 
 
 class Program(Type[Word | None]):
@@ -214,27 +189,13 @@ class Program(Type[Word | None]):
 
     default = None
     metavar = "PATH"
-    offers = FILES
-
-    def read(self, place: Place) -> Value:
-        return place.parse(place.path_text())
-
-    def expanded(self, value: Value, environ: dict[str, str], home: str) -> Value:
-        assert isinstance(value, Word)
-        path = expand(value.text, value.origin.shown, environ)
-        return value.replace(text=expand_home(path, home))
+    is_path = True
 
 
 class ProjectPath(Text):
     """A path that is opened in the project. A variable that is not set ("$GONE") must not mean the whole of it."""
 
     metavar = "PATH"
-    offers = FILES
-
-    def parse(self, word: Word, _: str) -> Value:
-        if not word.text:
-            raise Problem(f"{word.origin.shown} needs a path", f"for the whole project: {word.origin.shown} .")
-        return word
 
 
 class Choice(Type[Word]):
@@ -266,28 +227,22 @@ class Quantity(Type[Amount | None]):
     """An amount of something. With less than the least, not even bwrap starts, or programs cannot work."""
 
     default = None
-    most_digits = 13
 
-    def __init__(
-        self, example: str, least: int, *, unit: int = 1, is_size: bool = False, is_whole: bool = False
-    ) -> None:
+    def __init__(self, example: str, least: int, *, unit: int = 1, is_size: bool = False) -> None:
         self.example = example
         self.least = least
         self.unit = unit
         self.is_size = is_size  # a letter may say the unit, as in 4G
-        self.is_whole = is_whole
         self.metavar = "SIZE" if is_size else "NUMBER"
 
     def parse(self, word: Word, name: str) -> Value:
         text, unit = word.text, self.unit
         if self.is_size and text[-1:].upper() in UNITS:
             text, unit = text[:-1], UNITS[text[-1:].upper()]
-        whole, _, rest = text.partition(".") if not self.is_whole else (text, "", "")
-        digits = whole + rest
-        if not _is_number(digits, self.most_digits):
+        if not _is_number(text.replace(".", "", 1)):
             what = f"{word.origin.shown}: `{word.text}` is not an amount of {'memory' if self.is_size else name}"
             raise Problem(what, f"for example: {self.example}")
-        number = int(digits) * unit // int("1" + "0" * len(rest))
+        number = round(float(text) * unit)
         if number < self.least:
             raise Problem(f"{word.origin.shown}: `{word.text}` is too little to start anything", f"try {self.example}")
         return Amount(word.text, number, word.origin)
@@ -308,7 +263,7 @@ class Limit(Type[Amount]):
 
     def parse(self, word: Word, _: str) -> Value:
         thing, _, number = word.text.partition("=")
-        if thing not in self.things or not _is_number(number, MOST_DIGITS) or int(number) == 0:
+        if thing not in self.things or not _is_number(number) or int(number) == 0:
             *others, last = self.things
             what = f"{word.origin.shown}: `{word.text}` is no limit"
             raise Problem(what, f"{', '.join(others)} or {last}: {self.things[0]}=500")
@@ -334,8 +289,8 @@ class PortNumber(Type[Port]):
 
     def read(self, place: Place) -> Value:
         if self.is_pair:
-            return place.parse(str(place.value((int, str), 'an integer or a string "HOST:BOX"')))
-        return place.parse(str(place.value(int, "an integer")))
+            return place.parse(str(place.expect((int, str), 'an integer or a string "HOST:BOX"')))
+        return place.parse(str(place.expect(int, "an integer")))
 
 
 class Mounted(Type[MountWish]):
@@ -344,7 +299,6 @@ class Mounted(Type[MountWish]):
     metavar = "PATH[:DEST]"
     shapes = "an array of tables"
     examples = ({"host": "~/notes"},)
-    offers = FILES
 
     def __init__(self, access: str) -> None:
         self.access = access
@@ -359,22 +313,22 @@ class Mounted(Type[MountWish]):
         return MountWish(self.access, source, destination, word.origin)
 
     def read(self, place: Place) -> Value:
-        keys = place.value(dict, "a table")
-        place.refuse_unknown(KEYS_OF_A_MOUNT)
+        keys = place.expect(dict, "a table")
+        if unknown := [key for key in keys if key not in KEYS_OF_A_MOUNT]:
+            key = place.at(unknown[0])
+            raise key.problem(f"unknown key {key.label}", f"a mount has {', '.join(KEYS_OF_A_MOUNT)}")
         if "host" not in keys:
             raise place.problem("this mount has no `host`", place.pair("host", "~/notes"))
+        mode = place.at("mode").text() if "mode" in keys else RO
+        if mode not in (RO, RW):
+            raise place.at("mode").problem(f"the mode of a mount is {RO} or {RW}", place.pair("mode", RO))
         return MountWish(
-            access=MODES[place.at("mode").one_of(*MODES)] if "mode" in keys else RO,
-            source=place.at("host").path_text(),
-            destination=place.at("sandbox").path_text() if "sandbox" in keys else "",
+            access=mode,
+            source=place.at("host").text(),
+            destination=place.at("sandbox").text() if "sandbox" in keys else "",
             origin=place.origin,
-            is_optional="optional" in keys and place.at("optional").value(bool, "true or false"),
+            is_optional="optional" in keys and place.at("optional").expect(bool, "true or false"),
         )
-
-    def expanded(self, value: Value, environ: dict[str, str], _: str) -> Value:
-        assert isinstance(value, MountWish)
-        source, destination = (expand(text, value.origin.shown, environ) for text in (value.source, value.destination))
-        return value.replace(source=source, destination=destination)
 
 
 def is_variable_name(name: str) -> bool:
@@ -385,13 +339,13 @@ def _bad_name(word: Word, name: str, usage: str) -> Problem:
     return Problem(f"{word.origin.shown}: `{name}` is not a variable name", f"use letters, digits and _: {usage}")
 
 
-def _is_number(text: str, most_digits: int) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= most_digits
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
 
 
 def port_number(text: str) -> int:
     """The number of a port; 0 if the text is not one."""
-    return int(text) if _is_number(text, len(str(LAST_PORT))) and int(text) <= LAST_PORT else 0
+    return int(text) if _is_number(text) and int(text) <= LAST_PORT else 0
 
 
 def variables(text: str) -> Iterator[tuple[str, str]]:
@@ -406,7 +360,7 @@ def variables(text: str) -> Iterator[tuple[str, str]]:
 
 
 def expand(text: str, where: str, environ: dict[str, str]) -> str:
-    """The text with the values of its variables. `~` stays: only the caller knows whose home it is."""
+    """The text with the values of its variables."""
     pieces = [text.partition("$")[0]]
     for name, after in variables(text):
         if name not in environ:

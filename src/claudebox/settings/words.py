@@ -19,7 +19,7 @@ REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
 # Modes that show what would start, and so may have words for claude; and those that just print.
 WITH_CLAUDE = (LAUNCH, "audit", "dry_run", "explain", "help", "version")
-# Modes that print data: each can print it as JSON. Some do only if nothing follows that does something.
+# Modes that print data: each can print it as JSON.
 JSON_MODES = (
     *("audit", "dry_run", "check", "explain", "network_log", "auth_log", "prove", "version", PROFILES),
     *("instances", "review"),
@@ -122,8 +122,9 @@ class _CommandLine:
         elif setting is REVIEW and value is None:
             self._take_review()
         else:
-            self.modes += [setting.name] if setting.kind == MODE else []
-            self.said.append((setting.name, self._value_of(setting) if value is None else value))
+            if setting.kind == MODE:
+                self.modes.append(setting.name)
+            self.said.append((setting.name, self._value_of(setting, value)))
 
     def _take_command(self, setting: Setting[object], value: str | None) -> None:
         self.run = tuple(self.rest())
@@ -158,12 +159,14 @@ class _CommandLine:
                 refuse_nearly_one_of(following, REVIEW.option, (*REVIEW_DEEDS, *REVIEW.choices))
             self.said.append((REVIEW.name, ON))
 
-    def _value_of(self, setting: Setting[object]) -> str:
-        """The next word. What looks like an option is no value: nobody would notice that it does not count."""
+    def _value_of(self, setting: Setting[object], value: str | None) -> str:
+        """The value, or the next word. What looks like an option is none: nobody would notice that it is lost."""
         following = self.following()
-        if self.position == len(self.words) or following.startswith("--") or following in self.table.by_option:
+        if value is None and following and not following.startswith("--") and following not in self.table.by_option:
+            value = self.next()
+        if not value:
             raise Problem(f"{setting.option} needs a value", f"{setting.option} {setting.metavar}")
-        return self.next()
+        return value
 
 
 def parse(table: Table, words: list[str]) -> Request:
@@ -197,8 +200,9 @@ def _option(mode: str) -> str:
 
 def _check_words(mode: str, line: _CommandLine) -> None:
     """Refuse words that do not belong together."""
-    if "json" in line.switches:
-        _require_data(mode, line)
+    if "json" in line.switches and mode not in JSON_MODES:
+        hint = "leave out --json; for claude's answer: -p --output-format json"
+        raise Problem("this prints no data that could be JSON", hint)
     for name, (needed, message, hint) in NEEDS_MODE.items():
         if (name in line.switches or name in dict(line.said)) and mode != needed:
             raise Problem(message, hint)
@@ -209,15 +213,3 @@ def _check_words(mode: str, line: _CommandLine) -> None:
     if line.claude and line.run is not None:
         what = f"`{line.claude[0]}` is meant for claude, but --run starts another program"
         raise Problem(what, "put the program's own arguments after it: --run CMD ARG…")
-
-
-def _require_data(mode: str, line: _CommandLine) -> None:
-    """Refuse `--json` where nothing is printed that could be JSON."""
-    if mode == LAUNCH:
-        raise Problem("--json says how something is printed", "for claude's answer: -p --output-format json")
-    said = dict(line.said).get(mode, "")
-    does_something = (mode == "instances" and said) or (mode == TEND_LAYERS and line.review[0] not in ("list", "show"))
-    if mode in JSON_MODES and not does_something and "suggest" not in line.switches:
-        return
-    words = [_option(mode), said or " ".join(line.review), "--suggest" if "suggest" in line.switches else ""]
-    raise Problem(f"{' '.join(filter(None, words))} prints no data that could be JSON", "leave out --json")

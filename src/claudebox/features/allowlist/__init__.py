@@ -7,7 +7,7 @@ from claudebox.features import Feature
 from claudebox.model import Launch, Plan
 from claudebox.settings.table import ALLOWLIST as CHOSEN
 from claudebox.settings.table import NETWORK, OFF, REACH, Setting
-from claudebox.settings.types import HOSTS, Choice, List, Text
+from claudebox.settings.types import Choice, List, Text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ALLOW = Setting(
     *("allow", REACH),
     "reach this host, and only what is listed; *.HOST: those below it; @NAME: a group; implies --network allowlist",
-    List(Text(HOSTS)),
+    List(Text()),
     usage="HOST[:PORT]",
     help_in_files="with network allowlist: a host to reach; *.HOST: those below it; @NAME: a group",
     implies=(NETWORK.key, CHOSEN),

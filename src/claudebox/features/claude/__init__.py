@@ -40,9 +40,9 @@ from claudebox.model import (
     SecretPlace,
     Step,
 )
-from claudebox.mounts import find_holder
 from claudebox.paths import absolute, is_below, is_inside, parents
 from claudebox.record import Record
+from claudebox.sandbox.mounts import find_holder
 from claudebox.settings import MountWish, Settings, Word
 from claudebox.settings.table import AUTH, BROKER, CLAUDE, CLAUDE_PATH, PROGRAM
 from claudebox.settings.words import Request

@@ -9,9 +9,9 @@ from claudebox.host.secrets import looks_secret, secret_value
 from claudebox.host.tree import Tree
 from claudebox.host.variables import LEADING, ROUTE_OF, is_harmless
 from claudebox.model import FROM_HOST, Mount
-from claudebox.mounts import find_holder
 from claudebox.paths import expand_home, move, normalize
 from claudebox.record import Record
+from claudebox.sandbox.mounts import find_holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from claudebox.host.variables import (
     read_address,
 )
 from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
-from claudebox.mounts import find_holder
 from claudebox.paths import is_inside
+from claudebox.sandbox.mounts import find_holder
 from claudebox.settings import EnvWish
 from claudebox.settings.table import ALLOWLIST, ENV, FULL, HOST_PORTS, NETWORK, NO_NETWORK
 

@@ -12,8 +12,8 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features.git import common_directory
 from claudebox.host.git import parse_config
 from claudebox.model import FROM_HOST, SYMLINK, Finding, Mount
-from claudebox.mounts import arrange, find_holder
 from claudebox.paths import expand_home, move, normalize
+from claudebox.sandbox.mounts import arrange, find_holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ MEMORY = Setting(
 )
 PIDS = Setting(
     *("pids", AMOUNT, "the most processes and threads that the box may have; needs systemd"),
-    Quantity("500", 10, is_whole=True),
+    Quantity("500", 10),
     tightens=True,
 )
 CPU = Setting(

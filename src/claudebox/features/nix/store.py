@@ -30,8 +30,8 @@ from claudebox.host.secrets import secret_value
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.tree import Tree, sha256
 from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Origin, Plan, Preparation, Question
-from claudebox.mounts import arrange, find_hides
 from claudebox.paths import is_below, is_inside, normalize
+from claudebox.sandbox.mounts import arrange, find_hides
 from claudebox.settings import Settings, Word
 from claudebox.settings.table import FULL, NETWORK, OFF
 from claudebox.state import SHOWN, Instance, find_state, memory

@@ -16,11 +16,11 @@ from claudebox.features.secrets.decide import Judging
 from claudebox.host.secrets import is_systems
 from claudebox.host.walk import GIT, SKIPPED
 from claudebox.model import FROM_HOST, HIDE, RO, Launch, Mount, Origin
-from claudebox.mounts import find_holder
 from claudebox.output.terminal import say
 from claudebox.paths import is_below, is_inside, move, parents
 from claudebox.process.companion import LONGEST_MESSAGE, READY, Companion, start_beside
 from claudebox.record import Record
+from claudebox.sandbox.mounts import find_holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from claudebox.features.secrets import MASKS
 from claudebox.features.secrets.table import RULE, Kind, kind_by_all_names, strictest
 from claudebox.host.walk import GIT
 from claudebox.model import HIDE, MASK, UNASKED, Mount, Origin, Plan, Step
-from claudebox.mounts import find_appearances
 from claudebox.paths import shorten_home, within
 from claudebox.record import Record
+from claudebox.sandbox.mounts import find_appearances
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

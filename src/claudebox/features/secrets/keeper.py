@@ -35,9 +35,9 @@ from claudebox.features.secrets.act import LIVE, NOTES, SHARED, Keeping
 from claudebox.features.secrets.decide import differing
 from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
-from claudebox.mounts import find_appearances
 from claudebox.process.companion import READY, die_with_parent
 from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
+from claudebox.sandbox.mounts import find_appearances
 from claudebox.text import cut, escape
 
 TYPE_CHECKING = False

@@ -12,8 +12,8 @@ from claudebox.features.secrets.table import ALL, EMPTY, kind_of
 from claudebox.host.secrets import SECRET_PLACES, looks_secret, secret_value
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, Finding, Mount, Origin
-from claudebox.mounts import find_appearances
 from claudebox.paths import is_below, is_inside
+from claudebox.sandbox.mounts import find_appearances
 
 LEVELS = 3  # of directories, the mounted one included
 MOST = 10_000  # entries that are looked at, the nearest first

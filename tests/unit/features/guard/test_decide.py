@@ -9,11 +9,11 @@ from claudebox.host.secrets import openings
 from claudebox.host.tree import Tree
 from claudebox.host.walk import walk_project
 from claudebox.model import RO, RW, Finding, Guard, Mount, Origin, Ways
-from claudebox.mounts import arrange, pin_directories
 from claudebox.overlay.git import Account
 from claudebox.overlay.places import find_places
 from claudebox.overlay.table import WANTED
 from claudebox.paths import within
+from claudebox.sandbox.mounts import arrange, pin_directories
 from claudebox.settings import Word
 from hosts.machine import EVERYONE, TREES, Machine, plant
 

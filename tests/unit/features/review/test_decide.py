@@ -9,12 +9,12 @@ from claudebox.errors import Problem
 from claudebox.features.guard import RULE, Report
 from claudebox.features.review import OF_ANOTHER_GROUP, ReviewFeature
 from claudebox.model import LAYER, MOST_LAYERED, RO, RW, Launch, Plan, Step
-from claudebox.mounts import PIN
 from claudebox.overlay import store
 from claudebox.overlay.changes import ADDED, CHANGED, DELETED, DIRECTORY, FILE, MODE, Change
 from claudebox.overlay.review import BEHIND, kept_text, question
 from claudebox.overlay.screen import landed_text
 from claudebox.paths import within
+from claudebox.sandbox.mounts import PIN
 from claudebox.text import Style
 from hosts.machine import EVERYONE, TREES, Machine
 from saying import parse

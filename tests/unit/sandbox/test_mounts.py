@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from claudebox.model import HIDE, RO, RW, TMPFS, Mount, Origin
-from claudebox.mounts import arrange, find_appearances, find_holder
 from claudebox.paths import is_below, is_inside
+from claudebox.sandbox.mounts import arrange, find_appearances, find_holder
 
 QUICK = settings(deadline=None, max_examples=100)
 

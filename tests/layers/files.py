@@ -1,6 +1,5 @@
-"""A project with a file of settings, and who answers for it."""
+"""The user's own files of settings and the project's, and who answers for that one."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from claudebox.settings import PROJECT_FILE
 from claudebox.settings.files import note_decision
 from claudebox.settings.gather import Layers
 from claudebox.text import Style
-from hosts.machine import EVERYONE, TREES, Machine
+from hosts.machine import Machine
 from saying import gather, parse
 
 WISHES = """\
@@ -21,10 +20,29 @@ extra_env_passthrough = ["EDITOR_TOKEN"]
 network = "full"
 mounts = [{ host = "~/other" }]
 """
-
-
 STATE = "home/alice/.claudebox"
 DECISIONS = "decisions"
+
+
+def own_file(machine: Machine, name: str, text: str) -> Path:
+    path = machine.root / STATE / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def profile(machine: Machine, name: str, text: str) -> Path:
+    return own_file(machine, f"profiles/{name}", text)
+
+
+def variables(machine: Machine, *words: str) -> dict[str, str]:
+    return {variable.name: variable.value for variable in machine.plan(*words).environment}
+
+
+def refusal(machine: Machine, *words: str) -> Problem:
+    with pytest.raises(Problem) as caught:
+        machine.plan(*words)
+    return caught.value
 
 
 def says(machine: Machine, text: str | bytes, project: str = "shop") -> Path:
@@ -53,26 +71,7 @@ def answer(machine: Machine, *, granted: bool) -> None:
         prepare((one.replace(path=f"{machine.root}{one.path}"),))
 
 
-def refusal(machine: Machine, *words: str) -> Problem:
-    with pytest.raises(Problem) as caught:
-        machine.plan(*words)
-    return caught.value
-
-
-def own_config(machine: Machine, text: str) -> None:
-    path = machine.root / STATE / "config.toml"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-
-
 def shown(host: Host) -> str:
     project = gather(host, parse([])).project
     assert project is not None
     return wishes_text(project.wishes, Style(False))
-
-
-def make_machine(tmp_path: Path) -> Machine:
-    made = Machine(tmp_path).plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
-    made.uid = os.getuid()
-    made.plant("/usr/bin/pasta*\n/usr/sbin/nft*\n~/shop/.env: X=1\n~/shop/data/x")
-    return made

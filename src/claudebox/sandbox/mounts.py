@@ -106,7 +106,8 @@ def find_hides(tree: Tree, hides: tuple[Word, ...], cwd: str, home: str, mounts:
         if is_inside(cwd, named) or (real is not None and is_inside(cwd, real)):
             raise Problem(f"{hide.origin.shown}: {named} is or holds the project itself", "hide something in it")
         if real is not None:
-            is_dir, within_reach = tree.is_dir(real), [mount for mount in mounts if _may_hide(hide, mount)]
+            is_dir = tree.is_dir(real)
+            within_reach = [mount for mount in mounts if _may_hide(hide, mount)]
             found += [Mount(HIDE, path, hide.origin, is_dir=is_dir) for path in find_appearances(real, within_reach)]
             # A part of it may be shown without the rest.
             parts = [mount for mount in within_reach if mount.kind in FROM_HOST and is_below(mount.source, real)]
