@@ -220,15 +220,12 @@ class _Landing:
             old = os.stat(name, dir_fd=self.stage.root, follow_symlinks=False)
             if not change.old.is_same(old):
                 raise _meanwhile()
-            if stat.S_ISDIR(old.st_mode) and self._count_old(name) != (change.gone, False):
-                raise _meanwhile()
-        if staged is not None:
-            found = os.stat(last, dir_fd=parent, follow_symlinks=False)
-            if not staged.is_same(found):
-                raise _meanwhile()
-
-    def _count_old(self, name: str) -> tuple[int, bool]:
-        return count_below(self.stage.root, name, "", lambda _, status: status.st_ctime_ns >= self.looked_at)[:2]
+            if stat.S_ISDIR(old.st_mode):
+                found = count_below(self.stage.root, name, "", lambda _, one: one.st_ctime_ns >= self.looked_at)
+                if found[:2] != (change.gone, False):
+                    raise _meanwhile()
+        if staged is not None and not staged.is_same(os.stat(last, dir_fd=parent, follow_symlinks=False)):
+            raise _meanwhile()
 
 
 def _meanwhile() -> OSError:
