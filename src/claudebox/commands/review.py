@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import chain
 
 from claudebox.commands.kept import measure
 from claudebox.errors import Declined, Problem
@@ -129,11 +130,10 @@ def _layer_json(layer: Layer) -> dict[str, object]:
 def show_layer(home: str, layer: Layer) -> int:
     kept, style = Kept(layer, home), output_style()
     head = summary(layer.number, kept.changes, kept.never, style) + listing(kept.changes, style)
-    lines = diff_lines(kept.layer, kept.changes, style)
+    lines = chain(head.splitlines(), diff_lines(kept.layer, kept.changes, style))
     if sys.stdout.isatty():
-        page((line for part in (head.splitlines(), lines) for line in part), home)
+        page(lines, home)
     else:
-        show(head)
         for line in lines:
             show(f"{line}\n")
     return 0

@@ -85,8 +85,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
         write_journal(layer, landing.place, operations)
         for number, operation in enumerate(operations):
             here = operation.change.path
-            if here not in landing.goes_with:
-                landing.move(number, operation)
+            landing.move(number, operation)
         landing.close()
         os.rename(layer.journal, layer.journal + DONE)
     except OSError as error:
@@ -127,7 +126,6 @@ class _Landing:
         self.upper = files.Directories(os.open(layer.upper, files.DIRECTORY), is_layers=True)
         self.lower, self.project = files.Directories(project), files.Directories(project)
         self.rooms: dict[str, str] = {}  # new directories of the project, and where in the stage they are
-        self.goes_with: set[str] = set()  # what lands with the directory around it
         self.around: dict[str, int] = {}  # inodes of directories that only this landing has touched; 0: others, too
 
     def close(self) -> None:
@@ -140,14 +138,12 @@ class _Landing:
         if change.kind in (DELETED, MODE):
             return Operation(change, None)
         parent, _, last = change.path.rpartition("/")
-        room = self.rooms.get(parent) if parent else None
-        if room is not None:
-            self.goes_with.add(change.path)
-        here, name = (self.stage.open(""), str(number)) if room is None else (self.stage.open(room), last)
+        room = self.rooms.get(parent, "")
+        here, name = self.stage.open(room), last if room else str(number)
         if change.what == DIRECTORY:
             os.mkdir(name, files.PRIVATE, dir_fd=here)  # it gets its mode when everything has landed
             if self.is_private and change.old is None:
-                self.rooms[change.path] = str(number) if room is None else f"{room}/{last}"
+                self.rooms[change.path] = f"{room}/{name}" if room else name
         elif change.what == LINK:
             os.symlink(change.target, name, dir_fd=here)
         else:
@@ -187,6 +183,8 @@ class _Landing:
     def move(self, number: int, operation: Operation) -> None:
         change, name, stage = operation.change, str(number), self.stage.root
         path, _, last = change.path.rpartition("/")
+        if path in self.rooms:
+            return  # it has landed with the directory around it
         parent = self.project.open(path)
         if path and path not in self.around:
             around = os.fstat(parent)

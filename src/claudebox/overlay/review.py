@@ -91,11 +91,8 @@ class Kept:
 
 
 def finish(launch: Launch, layer: Layer, since: int, may_ask: bool) -> None:
-    """Look at the layer of a box that has ended, and do what the user says, now or in advance."""
-    held = store.lock(layer)
-    if held < 0:
-        return  # another box goes on with it already, or has removed it
-    layer = store.load(*os.path.split(layer.directory)) or layer  # that box may have ended, too
+    """Look at the layer of a box that has ended, and do what the user says, now or in advance. The caller holds it."""
+    layer = store.load(*os.path.split(layer.directory)) or layer  # another box may have gone on with it, and ended
     try:
         is_news = layer.is_whole or store.was_touched(layer, since)
         kept = Kept(layer, launch.plan.person.home, launch.plan.bwrap)
@@ -105,8 +102,6 @@ def finish(launch: Launch, layer: Layer, since: int, may_ask: bool) -> None:
         end(kept, launch.get(Review).land, ask if may_ask else None, is_news=is_news)
     except KeyboardInterrupt:
         say(f"\n{kept_text(layer)}")
-    finally:
-        os.close(held)
 
 
 def end(kept: Kept, how: str, asking: Ask | None, *, is_news: bool = True) -> None:
