@@ -77,11 +77,8 @@ def finish_landings(place: str) -> None:
 
 
 def _choose(layers: list[Layer], number: list[str]) -> Layer:
-    if number:
-        found = [layer for layer in layers if layer.number == number[0]]
-    else:
-        found = layers[-1:] if len(layers) < 2 else []
-    if found:
+    found = [layer for layer in layers if not number or layer.number == number[0]]
+    if len(found) == 1:
         return found[0]
     if not layers:
         raise Problem("nothing is kept for this project", "start a box that keeps its changes: claudebox --review")

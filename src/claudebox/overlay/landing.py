@@ -98,13 +98,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
         raise
     finally:
         os.close(project)
-    try:
-        return _bring_to_an_end(layer, landing.around)
-    except OSError as error:
-        raise Problem(
-            f"everything has landed, but the layer is not emptied yet: {error.strerror}",
-            "see whether the disk is full: df -h ~\n      then: claudebox --review list",
-        ) from None
+    return recover(layer, landing.around)
 
 
 class _Landing:
@@ -261,36 +255,33 @@ def read_journal(layer: Layer) -> Journal | None:
     return Journal(file, is_done, said["stage"], operations)
 
 
-def recover(layer: Layer) -> Layer:
-    """Bring a landing that somebody ended to its beginning, or to its end if all had landed. Nothing if there is none.
+def recover(layer: Layer, around: dict[str, int] | None = None) -> Layer:
+    """Bring a landing to its end if everything has landed, else to its beginning. Nothing if there is none.
 
-    Who calls this holds the lock of the layer.
+    Who calls this holds the lock of the layer. `around` has the inodes of directories in which something has landed, if
+    nobody else had touched them. Each step can be done twice: whoever comes back later tries again what failed.
     """
     try:
-        return _bring_to_an_end(layer, {})
+        journal = read_journal(layer)
+        if journal is None:
+            return layer
+        with files.Open(files.open_directory(layer.project)) as project:
+            if journal.is_done:
+                layer = _remember(layer, project, journal.operations, around or {})
+                _empty(layer, journal.operations)
+            elif journal.operations:
+                layer = _go_back(layer, project, journal)
+                write_journal(layer, journal.stage, [])
+            with files.Open(_around_stage(layer, project, journal.stage)) as here:
+                # In the project, the name is random.
+                files.remove_tree(here, os.path.basename(journal.stage), is_ours=True)
+        os.unlink(journal.file)
     except OSError as error:
-        # It is tried again whenever somebody comes back: each step can be done twice.
-        raise Problem(
-            f"a landing of review {layer.number} was ended, and cannot be brought in order: {error.strerror}",
-            "see whether the disk is full: df -h ~\n      then: claudebox --review list",
-        ) from None
-
-
-def _bring_to_an_end(layer: Layer, around: dict[str, int]) -> Layer:
-    """`around` has the inodes of directories in which something has landed, if nobody else had touched them."""
-    journal = read_journal(layer)
-    if journal is None:
-        return layer
-    with files.Open(files.open_directory(layer.project)) as project:
-        if journal.is_done:
-            layer = _remember(layer, project, journal.operations, around)
-            _empty(layer, journal.operations)
-        elif journal.operations:
-            layer = _go_back(layer, project, journal)
-            write_journal(layer, journal.stage, [])
-        with files.Open(_around_stage(layer, project, journal.stage)) as here:
-            files.remove_tree(here, os.path.basename(journal.stage), is_ours=True)  # in the project, the name is random
-    os.unlink(journal.file)
+        what = f"a landing of review {layer.number} was ended, and cannot be brought in order"
+        if os.path.lexists(layer.journal + DONE):
+            what = "everything has landed, but the layer is not emptied yet"
+        hint = "see whether the disk is full: df -h ~\n      then: claudebox --review list"
+        raise Problem(f"{what}: {error.strerror}", hint) from None
     return layer
 
 
