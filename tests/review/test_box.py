@@ -11,7 +11,6 @@ import pytest
 
 from conftest import CLAUDEBOX, Account, Box
 from patience import comes_true
-from running.versions import versions
 from unit.overlay.world import Picture, picture
 
 pytestmark = [pytest.mark.req("LAND-01"), pytest.mark.attributes]
@@ -208,19 +207,6 @@ def test_linked_worktree_is_a_layer_with_its_repository(box: Box, repository: Pa
     assert "side: 1 commit further" in done.stderr, done.stderr
     assert (linked / "x").exists()
     assert git(box.account, repository, "log", "--format=%s", "refs/claudebox/1/side").splitlines()[0] == "x"
-
-
-@pytest.mark.parametrize("bwrap", versions("bwrap"))
-@pytest.mark.exhaustive("the default run has layers with this system's bwrap")
-def test_every_bwrap_shows_the_layer(box: Box, repository: Path, bwrap: str) -> None:
-    environ = {"CLAUDEBOX_BWRAP": bwrap}
-    assert box.sh("echo 1 > new; mv .github ci; ls -d new ci", options=("--review",), env=environ) == "ci\nnew\n"
-    assert not (repository / "new").exists()
-
-
-def test_dry_run_does_not_write_through(box: Box, repository: Path) -> None:
-    done = box.claudebox("--dry-run", "--review", "--run", "true")
-    assert (done.returncode, done.stdout) == (125, "")
 
 
 def test_commits_that_cannot_be_packed_are_not_lost(box: Box, repository: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import chain
 
 from claudebox.commands.kept import measure
 from claudebox.errors import Declined, Problem
@@ -23,7 +24,6 @@ from claudebox.overlay.review import Kept, end, in_advance, land_chosen
 from claudebox.overlay.screen import counts, diff_lines, listing, summary
 from claudebox.overlay.store import Layer
 from claudebox.plan import make_plan
-from claudebox.record import Record
 from claudebox.sandbox.launch import launch
 from claudebox.settings import Word
 from claudebox.settings.gather import gather
@@ -46,30 +46,22 @@ exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null \\
 """
 
 
-class Place(Record):
-    """Where the layers of the project are."""
-
-    host: Host
-    directory: str
-
-
 def tend_layers(request: Request) -> int:
     host = read_host()
     instance = find_state(host).instance(find_repository(host.tree, host.cwd).canonical_root(host.cwd))
-    place = Place(host, instance.layers)
-    deed, *number = request.review
+    home, deed, *number = host.person.home, *request.review
     if deed == "list":
-        return show_list(place, as_json=request.json)
-    layer = _choose(place, number)
+        return show_list(instance.layers, host, as_json=request.json)
+    layer = _choose(store.list_layers(instance.layers, host.cwd), number)
     if deed == "bundle":
         launch(Launch(plan_of_packing(host, request, layer)))
     if store.lock(layer) < 0:  # held as long as this process lives
         raise Problem(f"review {layer.number} is in use: a box works in it", "end that box first")
     if deed == "show":
-        return show_layer_json(place, layer) if request.json else show_layer(place, layer)
+        return show_layer_json(home, layer) if request.json else show_layer(home, layer)
     if deed == "discard":
         return _discard(layer, yes=request.yes)
-    return _land(place, layer, request)
+    return _land(home, layer, request)
 
 
 def finish_landings(place: str) -> None:
@@ -84,13 +76,9 @@ def finish_landings(place: str) -> None:
             say(f"claudebox: review {layer.number} was ended while it landed: brought in order (--review show)\n")
 
 
-def _choose(place: Place, number: list[str]) -> Layer:
-    layers = store.list_layers(place.directory, place.host.cwd)
-    if number:
-        found = [layer for layer in layers if layer.number == number[0]]
-    else:
-        found = layers[-1:] if len(layers) < 2 else []
-    if found:
+def _choose(layers: list[Layer], number: list[str]) -> Layer:
+    found = [layer for layer in layers if not number or layer.number == number[0]]
+    if len(found) == 1:
         return found[0]
     if not layers:
         raise Problem("nothing is kept for this project", "start a box that keeps its changes: claudebox --review")
@@ -98,15 +86,15 @@ def _choose(place: Place, number: list[str]) -> Layer:
     raise Problem("which one?" if not number else f"there is no review {number[0]} here", f"there are: {numbers}")
 
 
-def show_list(place: Place, *, as_json: bool) -> int:
+def show_list(place: str, host: Host, *, as_json: bool) -> int:
     """A layer that a box works in has no changes to list yet: they may be half written."""
-    layers, damaged = store.list_layers(place.directory, place.host.cwd), store.list_damaged(place.directory)
+    layers, damaged = store.list_layers(place, host.cwd), store.list_damaged(place)
     listed: list[dict[str, object]] = []
     lines = [] if layers or damaged else ["Nothing is kept for this project.\n"]
     lines += [f"Its note cannot be read: {escape(directory)}\n" for directory in damaged]
     for layer in layers:
         held = store.lock(layer)
-        changes = Kept(layer, place.host.person.home).changes if held >= 0 else []
+        changes = Kept(layer, host.person.home).changes if held >= 0 else []
         said = counts(changes) if held >= 0 else "in use: a box works in it"
         lines.append(f"{layer.number:>4}  {measure(layer.directory).shown:>5}  {said}\n")
         listed.append({**_layer_json(layer), "is_in_use": held < 0, "changes": len(changes)})
@@ -116,8 +104,8 @@ def show_list(place: Place, *, as_json: bool) -> int:
     return 0
 
 
-def show_layer_json(place: Place, layer: Layer) -> int:
-    kept = Kept(layer, place.host.person.home)
+def show_layer_json(home: str, layer: Layer) -> int:
+    kept = Kept(layer, home)
     changes = [
         {
             **{name: getattr(change, name) for name in ("path", "kind", "what", "size")},
@@ -136,15 +124,13 @@ def _layer_json(layer: Layer) -> dict[str, object]:
     return {"number": int(layer.number), "project": layer.project, "size": measure(layer.directory).amount}
 
 
-def show_layer(place: Place, layer: Layer) -> int:
-    home, style = place.host.person.home, output_style()
-    kept = Kept(layer, home)
+def show_layer(home: str, layer: Layer) -> int:
+    kept, style = Kept(layer, home), output_style()
     head = summary(layer.number, kept.changes, kept.never, style) + listing(kept.changes, style)
-    lines = diff_lines(kept.layer, kept.changes, style)
+    lines = chain(head.splitlines(), diff_lines(kept.layer, kept.changes, style))
     if sys.stdout.isatty():
-        page((line for part in (head.splitlines(), lines) for line in part), home)
+        page(lines, home)
     else:
-        show(head)
         for line in lines:
             show(f"{line}\n")
     return 0
@@ -158,11 +144,11 @@ def _discard(layer: Layer, *, yes: bool) -> int:
     return 0
 
 
-def _land(place: Place, layer: Layer, request: Request) -> int:
+def _land(home: str, layer: Layer, request: Request) -> int:
     said = dict(request.said).get("land", ASK)
     if said == ASK and not can_ask():
         raise Problem("there is no terminal to ask on", "say what lands: --land safe, or --land all")
-    kept = Kept(layer, place.host.person.home)
+    kept = Kept(layer, home)
     if said == ASK or kept.is_empty:
         end(kept, said, ask)
     else:

@@ -66,13 +66,12 @@ class Commits(Record):
     head: str = ""  # the branch that the box had checked out; "" if it is none, or the host's own
 
 
-class Repository:
+class Repository(Record):
     """The host's repository, through a git that runs nothing that the repository names."""
 
-    def __init__(self, git: str, git_dir: str, project: str) -> None:
-        self.git = git
-        self.git_dir = git_dir
-        self.project = project
+    git: str
+    git_dir: str
+    project: str
 
     def run(self, *words: str, stdin: int = subprocess.DEVNULL) -> subprocess.CompletedProcess[str]:
         kept = {name: os.environ[name] for name in ("HOME", "XDG_CONFIG_HOME") if name in os.environ}

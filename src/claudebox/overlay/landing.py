@@ -85,8 +85,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
         write_journal(layer, landing.place, operations)
         for number, operation in enumerate(operations):
             here = operation.change.path
-            if here not in landing.goes_with:
-                landing.move(number, operation)
+            landing.move(number, operation)
         landing.close()
         os.rename(layer.journal, layer.journal + DONE)
     except OSError as error:
@@ -99,13 +98,7 @@ def land(layer: Layer, chosen: list[Change], looked_at: int) -> Layer:
         raise
     finally:
         os.close(project)
-    try:
-        return _bring_to_an_end(layer, landing.around)
-    except OSError as error:
-        raise Problem(
-            f"everything has landed, but the layer is not emptied yet: {error.strerror}",
-            "see whether the disk is full: df -h ~\n      then: claudebox --review list",
-        ) from None
+    return recover(layer, landing.around)
 
 
 class _Landing:
@@ -127,7 +120,6 @@ class _Landing:
         self.upper = files.Directories(os.open(layer.upper, files.DIRECTORY), is_layers=True)
         self.lower, self.project = files.Directories(project), files.Directories(project)
         self.rooms: dict[str, str] = {}  # new directories of the project, and where in the stage they are
-        self.goes_with: set[str] = set()  # what lands with the directory around it
         self.around: dict[str, int] = {}  # inodes of directories that only this landing has touched; 0: others, too
 
     def close(self) -> None:
@@ -140,14 +132,12 @@ class _Landing:
         if change.kind in (DELETED, MODE):
             return Operation(change, None)
         parent, _, last = change.path.rpartition("/")
-        room = self.rooms.get(parent) if parent else None
-        if room is not None:
-            self.goes_with.add(change.path)
-        here, name = (self.stage.open(""), str(number)) if room is None else (self.stage.open(room), last)
+        room = self.rooms.get(parent, "")
+        here, name = self.stage.open(room), last if room else str(number)
         if change.what == DIRECTORY:
             os.mkdir(name, files.PRIVATE, dir_fd=here)  # it gets its mode when everything has landed
             if self.is_private and change.old is None:
-                self.rooms[change.path] = str(number) if room is None else f"{room}/{last}"
+                self.rooms[change.path] = f"{room}/{name}" if room else name
         elif change.what == LINK:
             os.symlink(change.target, name, dir_fd=here)
         else:
@@ -187,6 +177,8 @@ class _Landing:
     def move(self, number: int, operation: Operation) -> None:
         change, name, stage = operation.change, str(number), self.stage.root
         path, _, last = change.path.rpartition("/")
+        if path in self.rooms:
+            return  # it has landed with the directory around it
         parent = self.project.open(path)
         if path and path not in self.around:
             around = os.fstat(parent)
@@ -220,15 +212,12 @@ class _Landing:
             old = os.stat(name, dir_fd=self.stage.root, follow_symlinks=False)
             if not change.old.is_same(old):
                 raise _meanwhile()
-            if stat.S_ISDIR(old.st_mode) and self._count_old(name) != (change.gone, False):
-                raise _meanwhile()
-        if staged is not None:
-            found = os.stat(last, dir_fd=parent, follow_symlinks=False)
-            if not staged.is_same(found):
-                raise _meanwhile()
-
-    def _count_old(self, name: str) -> tuple[int, bool]:
-        return count_below(self.stage.root, name, "", lambda _, status: status.st_ctime_ns >= self.looked_at)[:2]
+            if stat.S_ISDIR(old.st_mode):
+                found = count_below(self.stage.root, name, "", lambda _, one: one.st_ctime_ns >= self.looked_at)
+                if found[:2] != (change.gone, False):
+                    raise _meanwhile()
+        if staged is not None and not staged.is_same(os.stat(last, dir_fd=parent, follow_symlinks=False)):
+            raise _meanwhile()
 
 
 def _meanwhile() -> OSError:
@@ -266,36 +255,33 @@ def read_journal(layer: Layer) -> Journal | None:
     return Journal(file, is_done, said["stage"], operations)
 
 
-def recover(layer: Layer) -> Layer:
-    """Bring a landing that somebody ended to its beginning, or to its end if all had landed. Nothing if there is none.
+def recover(layer: Layer, around: dict[str, int] | None = None) -> Layer:
+    """Bring a landing to its end if everything has landed, else to its beginning. Nothing if there is none.
 
-    Who calls this holds the lock of the layer.
+    Who calls this holds the lock of the layer. `around` has the inodes of directories in which something has landed, if
+    nobody else had touched them. Each step can be done twice: whoever comes back later tries again what failed.
     """
     try:
-        return _bring_to_an_end(layer, {})
+        journal = read_journal(layer)
+        if journal is None:
+            return layer
+        with files.Open(files.open_directory(layer.project)) as project:
+            if journal.is_done:
+                layer = _remember(layer, project, journal.operations, around or {})
+                _empty(layer, journal.operations)
+            elif journal.operations:
+                layer = _go_back(layer, project, journal)
+                write_journal(layer, journal.stage, [])
+            with files.Open(_around_stage(layer, project, journal.stage)) as here:
+                # In the project, the name is random.
+                files.remove_tree(here, os.path.basename(journal.stage), is_ours=True)
+        os.unlink(journal.file)
     except OSError as error:
-        # It is tried again whenever somebody comes back: each step can be done twice.
-        raise Problem(
-            f"a landing of review {layer.number} was ended, and cannot be brought in order: {error.strerror}",
-            "see whether the disk is full: df -h ~\n      then: claudebox --review list",
-        ) from None
-
-
-def _bring_to_an_end(layer: Layer, around: dict[str, int]) -> Layer:
-    """`around` has the inodes of directories in which something has landed, if nobody else had touched them."""
-    journal = read_journal(layer)
-    if journal is None:
-        return layer
-    with files.Open(files.open_directory(layer.project)) as project:
-        if journal.is_done:
-            layer = _remember(layer, project, journal.operations, around)
-            _empty(layer, journal.operations)
-        elif journal.operations:
-            layer = _go_back(layer, project, journal)
-            write_journal(layer, journal.stage, [])
-        with files.Open(_around_stage(layer, project, journal.stage)) as here:
-            files.remove_tree(here, os.path.basename(journal.stage), is_ours=True)  # in the project, the name is random
-    os.unlink(journal.file)
+        what = f"a landing of review {layer.number} was ended, and cannot be brought in order"
+        if os.path.lexists(layer.journal + DONE):
+            what = "everything has landed, but the layer is not emptied yet"
+        hint = "see whether the disk is full: df -h ~\n      then: claudebox --review list"
+        raise Problem(f"{what}: {error.strerror}", hint) from None
     return layer
 
 

@@ -70,12 +70,8 @@ def _kind_of_state(tree: Tree, state: State) -> str:
 
 def read_mounts(tree: Tree) -> list[tuple[str, str]]:
     """Each mount of this host: its path and the kind of its file system."""
-    found = []
-    for line in (tree.text(MOUNTS) or "").splitlines():
-        words = line.split(" ")
-        if "-" in words and len(words) > words.index("-") + 1:
-            found.append((_plain(words[4]), words[words.index("-") + 1]))
-    return found
+    rows = [line.partition(" - ") for line in (tree.text(MOUNTS) or "").splitlines()]
+    return [(_plain(place.split(" ")[4]), rest.split(" ")[0]) for place, _, rest in rows]
 
 
 def _plain(path: str) -> str:

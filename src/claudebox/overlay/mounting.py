@@ -218,13 +218,15 @@ def _note_tips(layer: Layer) -> None:
 
 def _finish(launch: Launch, layer: Layer, since: int, may_ask: bool) -> None:
     """Most boxes leave nothing in a layer: then it goes, and what would show, ask and land need not be loaded."""
-    held = store.lock(layer) if not layer.is_whole and store.is_untouched(layer) else -1
+    held = store.lock(layer)
     if held < 0:
-        from claudebox.overlay.review import finish
-
-        finish(launch, layer, since, may_ask)
-        return
+        return  # another box goes on with it already, or has removed it
     try:
-        store.discard(layer)
+        if not layer.is_whole and store.is_untouched(layer):
+            store.discard(layer)
+        else:
+            from claudebox.overlay.review import finish
+
+            finish(launch, layer, since, may_ask)
     finally:
         os.close(held)

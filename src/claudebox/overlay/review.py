@@ -52,9 +52,9 @@ class Kept:
         self.looked_at = time.time_ns()
         found, project = self.layer.read(), self.layer.project
         # The project as it is now, not as the directory from which somebody called.
-        host = read_host().replace(cwd=project)
-        held = find_held(host, project, self.layer.places) if found.changes else ()
-        self.changes = judge(found.changes, project, lambda path: os.path.lexists(f"{project}/{path}"), held)
+        has_any = found.changes or bundle.has_news(self.layer)
+        self.held = find_held(read_host().replace(cwd=project), project, self.layer.places) if has_any else []
+        self.changes = judge(found.changes, project, lambda path: os.path.lexists(f"{project}/{path}"), self.held)
         if any(change.reason for change in self.changes):
             store.write_out(self.layer)
         # Of the project's own repository, the commits arrive. Of another one nothing does, so it has to be named.
@@ -91,11 +91,8 @@ class Kept:
 
 
 def finish(launch: Launch, layer: Layer, since: int, may_ask: bool) -> None:
-    """Look at the layer of a box that has ended, and do what the user says, now or in advance."""
-    held = store.lock(layer)
-    if held < 0:
-        return  # another box goes on with it already, or has removed it
-    layer = store.load(*os.path.split(layer.directory)) or layer  # that box may have ended, too
+    """Look at the layer of a box that has ended, and do what the user says, now or in advance. The caller holds it."""
+    layer = store.load(*os.path.split(layer.directory)) or layer  # another box may have gone on with it, and ended
     try:
         is_news = layer.is_whole or store.was_touched(layer, since)
         kept = Kept(layer, launch.plan.person.home, launch.plan.bwrap)
@@ -105,8 +102,6 @@ def finish(launch: Launch, layer: Layer, since: int, may_ask: bool) -> None:
         end(kept, launch.get(Review).land, ask if may_ask else None, is_news=is_news)
     except KeyboardInterrupt:
         say(f"\n{kept_text(layer)}")
-    finally:
-        os.close(held)
 
 
 def end(kept: Kept, how: str, asking: Ask | None, *, is_news: bool = True) -> None:
@@ -209,8 +204,7 @@ def _carried(kept: Kept, repository: bundle.Repository, commits: bundle.Commits)
     tips = read_refs(Tree(), repository.git_dir).tips
     old = {name: tip for name, tip in tips.items() if not name.startswith(f"{commits.refs}/")}
     new = {f"refs/heads/{branch.name}": branch.new for branch in commits.branches}
-    reports, project = kept.layer.reports, kept.layer.project
-    held = reasons_below(find_held(read_host().replace(cwd=project), project, kept.layer.places), (project,))
+    reports, held = kept.layer.reports, reasons_below(kept.held, (kept.layer.project,))
     found = find_carried(kept.bwrap, repository.git_dir, old, new, read_introduced(reports), held)
     _note(reports, found)
     return [*found.troubles, *(one.text for one in found.paths)]

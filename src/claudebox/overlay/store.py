@@ -19,7 +19,7 @@ from _json import encode_basestring_ascii as quoted  # the part of `json` in C: 
 from claudebox import files
 from claudebox.errors import Problem, suppress
 from claudebox.files import c_call
-from claudebox.overlay.changes import DELETED, Baseline, Changes, Never, read_changes
+from claudebox.overlay.changes import DELETED, Baseline, Change, Changes, Never, read_changes
 from claudebox.paths import is_below, is_inside, parents
 from claudebox.record import Record
 
@@ -90,16 +90,13 @@ class Layer(Record):
 def _without_made_up(changes: Changes, decoys: str) -> Changes:
     """Hold back what boxes of claudebox 0.2.0 made of masked files: their secrets are made up."""
     given = [os.path.relpath(f"{place}/{name}", decoys) for place, _, names in os.walk(decoys) for name in names]
-    if not given:
-        return changes
-    landing, never = [], list(changes.never)
-    for change in changes.changes:
-        is_taken_away = change.kind == DELETED or bool(change.gone)
-        if any(is_inside(change.path, one) or (is_taken_away and is_below(one, change.path)) for one in given):
-            never.append(Never(change.path, MADE_UP))
-        else:
-            landing.append(change)
-    return Changes(tuple(landing), tuple(never))
+
+    def is_made_up(change: Change) -> bool:
+        removes = change.kind == DELETED or bool(change.gone)
+        return any(is_inside(change.path, one) or (removes and is_below(one, change.path)) for one in given)
+
+    never = [Never(change.path, MADE_UP) for change in changes.changes if is_made_up(change)]
+    return Changes(tuple(one for one in changes.changes if not is_made_up(one)), (*changes.never, *never))
 
 
 def _join(directory: str, name: str) -> str:
