@@ -64,15 +64,16 @@ class Entry(Record):
 
 
 class NameFilter(Record):
-    """Which names are of interest, in capitals or not: whole names, prefixes, suffixes and words anywhere in a name."""
+    """Which names are of interest, in capitals or not: whole names, prefixes, suffixes and words anywhere in a name.
+
+    Every symlink is, too, and every name that begins with a dot.
+    """
 
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     directories: frozenset[str] = frozenset()  # `spelled`; all that is below one of such a name is of interest
-    links: bool = False  # whether every symlink is of interest, whatever its name
-    dots: bool = False  # whether every name that begins with a dot is
 
     def __or__(self, other: NameFilter) -> NameFilter:
         """The filter for several features that share one walk. Each asks its own table about what it gets."""
@@ -82,8 +83,6 @@ class NameFilter(Record):
             self.suffixes + other.suffixes,
             self.words + other.words,
             self.directories | other.directories,
-            self.links or other.links,
-            self.dots or other.dots,
         )
 
 
@@ -136,10 +135,9 @@ class _Sieve:
         if words:
             pairs = zip(listing, lower, strict=True)
             chosen.update(entry for entry, name in pairs if any(word in name for word in words))
-        if self.wanted.dots and "/." in all_names:
+        if "/." in all_names:
             chosen.update([entry for entry in listing if entry.name[0] == "."])
-        if self.wanted.links:
-            chosen.update(entry for entry in others if entry.is_symlink())
+        chosen.update(entry for entry in others if entry.is_symlink())
         return [Entry(f"{directory}/{one.name}", _kind(one)) for one in listing if one in chosen] if chosen else []
 
     def _is_wanted(self, name: str) -> bool:
