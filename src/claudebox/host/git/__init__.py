@@ -248,25 +248,19 @@ def _line_end(text: str, position: int) -> int:
 
 def _section(text: str, position: int) -> tuple[str, int]:
     """The prefix of the names below `[section "sub"]`, and where the header ends."""
-    section, subsection = "", ""
-    quoted = has_subsection = False
-    while position < len(text) and text[position] != "\n":
-        character = text[position]
-        position += 1
-        if character == "\\" and quoted:
-            subsection += text[position : position + 1]
-            position += 1
-        elif character == '"':
-            quoted = not quoted
-            has_subsection = True
-        elif quoted:
-            subsection += character
-        elif character == "]":
-            break
-        else:
-            section += character
-    section = section.strip().lower()
-    return (f"{section}.{subsection}." if has_subsection else f"{section}." if section else ""), position
+    end = position
+    while text[end : end + 1] not in ('"', "]", "\n", ""):
+        end += 1
+    section, subsection = text[position:end].strip().lower(), ""
+    if text[end : end + 1] != '"':
+        return f"{section}." if section else "", end + 1
+    end += 1
+    while text[end : end + 1] not in ('"', "\n", ""):
+        if text[end] == "\\":
+            end += 1
+        subsection += text[end : end + 1]
+        end += 1
+    return f"{section}.{subsection}.", end + 2  # behind the bracket: git refuses anything else there
 
 
 def _pair(text: str, position: int) -> tuple[str, str, int]:
