@@ -31,7 +31,6 @@ from claudebox.model import (
     Origin,
     Plan,
     Step,
-    Ways,
 )
 from claudebox.overlay.git import DETOUR, Account
 from claudebox.overlay.places import ABSENT, HELD, LOOSE, OPENED, find_fates, find_places, walled_parts
@@ -99,7 +98,7 @@ class Guarding(Feature):
             git_configs=account.configs,
             ways=ways,
         )
-        findings = (*guard_findings(tree, guard, opened, project), *way_findings(guard, ways, project))
+        findings = tuple(guard_findings(tree, guard, opened, project))
         guard = hold_whole(facts, guard, opened)
         guards = guard_mounts(tree, guard, list(arrange(draft.mounts)), opened)
         pins = tuple(mount.path for mount in guards)
@@ -181,7 +180,8 @@ def accept_detours(detours: list[Entry], opened: list[Opening]) -> tuple[Guarded
     """
     found = [entry for entry in detours if entry.kind in DETOURS]
     strange = [entry for entry in found if not any(opening.opens(entry.path) for opening in opened)]
-    for first in strange[:1]:
+    if strange:
+        first = strange[0]
         more = f", and {len(strange) - 1} more" if len(strange) > 1 else ""
         what, mend = DETOURS[first.kind]
         same = [entry.path for entry in strange if entry.kind == first.kind][:MOST_NAMED]
@@ -327,25 +327,18 @@ def guard_findings(tree: Tree, guard: Guard, opened: list[Opening], project: str
     linked = "has another name, a hard link, through which the agent may change it ({})"
     unseen = (one for one in (*guard.held, *guard.others) if one.group == UNSEEN)
     links = ((path, one.reason) for one in guard.held for path in _linked_elsewhere(tree, one.path))
+    whole = ((one, "." if one.path == project else one.path) for one in guard.held if one.path in guard.roots)
     return [
         *(_opening_finding(tree, guard, opening) for opening in opened),
         *(found(Finding.NOTE, one.path, loose.format(one.reason)) for one in guard.loose),
         *(found(Finding.RISK, one.path, one.reason) for one in unseen),
         *(found(Finding.RISK, path, linked.format(reason)) for path, reason in links),
+        *(found(Finding.NOTE, one.path, ALL_HELD.format(one.reason, name)) for one, name in whole),
+        *(found(Finding.RISK, root, LIES_IN.format(way)) for root, way in guard.ways.above),
+        *(found(Finding.NOTE, made, f"{why}, {MADE}") for made, why in guard.ways.made),
+        *(found(Finding.NOTE, filled, FILLED) for filled in guard.ways.filled),
+        *([found(Finding.RISK, "PATH", HERE)] if guard.ways.has_here else []),
     ]
-
-
-def way_findings(guard: Guard, ways: Ways, project: str) -> list[Finding]:
-    """What is to be said about the ways from outside that no line about a guarded file says."""
-    findings = [
-        Finding(Finding.NOTE, held.path, ALL_HELD.format(held.reason, "." if held.path == project else held.path))
-        for held in guard.held
-        if held.path in guard.roots
-    ]
-    findings += [Finding(Finding.RISK, root, LIES_IN.format(way)) for root, way in ways.above]
-    findings += [Finding(Finding.NOTE, within(made, project), f"{why}, {MADE}") for made, why in ways.made]
-    findings += [Finding(Finding.NOTE, within(filled, project), FILLED) for filled in ways.filled]
-    return [*findings, Finding(Finding.RISK, "PATH", HERE)] if ways.has_here else findings
 
 
 def _opening_finding(tree: Tree, guard: Guard, opening: Opening) -> Finding:

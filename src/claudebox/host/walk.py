@@ -17,7 +17,7 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from claudebox.host.git.index import Loose
 
@@ -64,15 +64,16 @@ class Entry(Record):
 
 
 class NameFilter(Record):
-    """Which names are of interest, in capitals or not: whole names, prefixes, suffixes and words anywhere in a name."""
+    """Which names are of interest, in capitals or not: whole names, prefixes, suffixes and words anywhere in a name.
+
+    Every symlink is, too, and every name that begins with a dot.
+    """
 
     names: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     suffixes: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
     directories: frozenset[str] = frozenset()  # `spelled`; all that is below one of such a name is of interest
-    links: bool = False  # whether every symlink is of interest, whatever its name
-    dots: bool = False  # whether every name that begins with a dot is
 
     def __or__(self, other: NameFilter) -> NameFilter:
         """The filter for several features that share one walk. Each asks its own table about what it gets."""
@@ -82,8 +83,6 @@ class NameFilter(Record):
             self.suffixes + other.suffixes,
             self.words + other.words,
             self.directories | other.directories,
-            self.links or other.links,
-            self.dots or other.dots,
         )
 
 
@@ -136,10 +135,9 @@ class _Sieve:
         if words:
             pairs = zip(listing, lower, strict=True)
             chosen.update(entry for entry, name in pairs if any(word in name for word in words))
-        if self.wanted.dots and "/." in all_names:
+        if "/." in all_names:
             chosen.update([entry for entry in listing if entry.name[0] == "."])
-        if self.wanted.links:
-            chosen.update(entry for entry in others if entry.is_symlink())
+        chosen.update(entry for entry in others if entry.is_symlink())
         return [Entry(f"{directory}/{one.name}", _kind(one)) for one in listing if one in chosen] if chosen else []
 
     def _is_wanted(self, name: str) -> bool:
@@ -205,11 +203,11 @@ def _behind(tree: Tree, project: str, link: str) -> str:
     return target if is_skipped and tree.is_plain_directory(target) else ""
 
 
-def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, modes: bool) -> list[Entry]:
+def search_rest(tree: Tree, project: str, since: int, *, modes: bool) -> list[Entry]:
     """Search the directories that the walk skips, when the box has ended and nobody waits for a start.
 
-    There are the things with these names, and symlinks that are younger than `since`. With `modes` all files of the
-    project are looked at, to find those that are privileged.
+    There it finds repositories, and symlinks that are younger than `since`. With `modes` all files of the project are
+    looked at, to find those that are privileged.
     """
     found: list[Entry] = []
     waiting, seen = [(project, False)], 0
@@ -230,7 +228,7 @@ def search_rest(tree: Tree, project: str, names: frozenset[str], since: int, *, 
                     waiting += [(path, is_skipped or name in SKIPPED)] if name != GIT else []
                 elif modes and entry.is_file(follow_symlinks=False) and _mode_since(tree, path, since) & PRIVILEGES:
                     found.append(Entry(path, PRIVILEGED))
-                if is_skipped and name in names:
+                if is_skipped and name in (GIT, "HEAD"):
                     found.append(Entry(path, _kind(entry)))
                 elif is_skipped and entry.is_symlink() and _mode_since(tree, path, since):
                     found.append(Entry(path, LINK))
@@ -348,15 +346,15 @@ REST = 0  # the mode of the trace that stands for many files
 class Fingerprint:
     """The files of some places at one moment, to compare them with another moment.
 
-    Directories called as in `skipped`, and those whose path ends with `apart`, are left out.
+    Directories that no walk enters, and those whose path ends with `apart`, are left out.
 
     Every launch does this, so it reads little: the content of small files, to show and undo a difference, and the
     status of all others. A box cannot forge the time at which the kernel changed a file's status last (ctime).
     Every place has room of its own: nothing that is left in one place keeps another from being looked at.
     """
 
-    def __init__(self, tree: Tree, skipped: Container[str] = (), apart: str = "\0") -> None:
-        self.tree, self.skipped, self.apart = tree, skipped, apart
+    def __init__(self, tree: Tree, apart: str) -> None:
+        self.tree, self.apart = tree, apart
         self.files: dict[str, Trace] = {}
         self._room = MOST_BYTES
         self._seen = 0  # of one place
@@ -384,7 +382,7 @@ class Fingerprint:
             self._rest[path] = tuple(os.urandom(8))  # equal to nothing: nobody looks further
         elif is_directory:
             for name in self.tree.entries(path) if not path.endswith(self.apart) else ():
-                if not name.endswith(NOT_RUN) and name not in self.skipped:
+                if not name.endswith(NOT_RUN) and name not in SKIPPED:
                     self._take(f"{path}/{name}", depth + 1)
         else:
             identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -24,7 +24,7 @@ from claudebox.overlay import changes, git, places
 from claudebox.overlay.changes import Change
 from claudebox.overlay.git import CONFIG, DETOUR, INCLUDED, git_directories
 from claudebox.overlay.places import LEAVING
-from claudebox.overlay.table import BY_NAME, COMMIT, DOT_GIT, GIT, HEAD, OBEYED, UNSEEN, WANTED, why
+from claudebox.overlay.table import BY_NAME, COMMIT, DOT_GIT, GIT, OBEYED, UNSEEN, WANTED, why
 from claudebox.paths import COMMON, is_below, is_inside, normalize, parents
 from claudebox.record import Record
 
@@ -128,7 +128,7 @@ def known_places(guard: Guard) -> tuple[Guarded, ...]:
 
 def _fingerprint(tree: Tree, looked_at: Iterable[Guarded]) -> dict[str, Trace]:
     wanted = (place.path for place in looked_at if place.group != UNSEEN)
-    return Fingerprint(tree, walk.SKIPPED, places.NOT_ENTERED).take(wanted)
+    return Fingerprint(tree, places.NOT_ENTERED).take(wanted)
 
 
 def _repository(tree: Tree, root: str) -> str:
@@ -188,9 +188,7 @@ class Comparison:
             entries += walk.list_directory(tree, directory, WANTED)
         statuses = [tree.status(path) for root in roots for path in (root, f"{root}/{DOT_GIT}")]
         is_shared = any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)  # by a group
-        return entries + walk.search_rest(
-            tree, roots[0], frozenset((DOT_GIT, HEAD)), self.before.since, modes=is_shared
-        )
+        return entries + walk.search_rest(tree, roots[0], self.before.since, modes=is_shared)
 
     def leftovers(self) -> list[Leftover]:
         """All of it by risk: what the project's git obeys, then what lies in its root, other repositories, the rest."""

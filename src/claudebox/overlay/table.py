@@ -119,7 +119,7 @@ for _group, _reason, *_lines in ROWS:
 _BEGINNINGS = tuple(name[:-1] for name in _ROWS if name.endswith("*"))
 _ENDS = tuple(name[1:] for name in _ROWS if name.startswith("*"))
 _NAMES = NAMED | {HEAD, *(name for name in _ROWS if "*" not in name)}
-WANTED = NameFilter(_NAMES, tuple(one for one in _BEGINNINGS if one[0] != "."), _ENDS, links=True, dots=True)
+WANTED = NameFilter(_NAMES, tuple(one for one in _BEGINNINGS if one[0] != "."), _ENDS)
 
 
 def held_names(name: str) -> list[str]:

@@ -54,6 +54,8 @@ def test_says_what_it_is_and_follows_no_symlink(tmp_path: Path) -> None:
         ("/p/.env.d/inner.pem", FILE),
         ("/p/.env.link", LINK),
         ("/p/.env.pipe", OTHER),
+        ("/p/out", LINK),
+        ("/p/loop", LINK),
     }
 
 
@@ -87,10 +89,10 @@ def test_project_that_cannot_be_listed_is_said(tmp_path: Path) -> None:
 
 
 def test_two_who_look_share_a_walk(tmp_path: Path) -> None:
-    make(tmp_path, ".env", ".envrc", "x.pem")
-    secrets, guard = NameFilter(suffixes=(".pem",)), NameFilter(frozenset({".envrc"}))
+    make(tmp_path, "env", "mise.toml", "x.pem")
+    secrets, guard = NameFilter(suffixes=(".pem",)), NameFilter(frozenset({"mise.toml"}))
     found = walk_project(Tree(str(tmp_path)), "/p", secrets | guard)
-    assert {entry.name for entry in found} == {".envrc", "x.pem"}
+    assert {entry.name for entry in found} == {"mise.toml", "x.pem"}
     assert Entry("/p/x.pem", FILE) in found
 
 
@@ -105,7 +107,7 @@ def test_finds_words_and_whatever_is_written_in_capitals(tmp_path: Path) -> None
 def test_finds_every_file_below_a_directory_however_names_are_spelled(tmp_path: Path) -> None:
     make(tmp_path, "a/.aws/sso/cache/x.json", "a/x.json", ".Deploy_Key", "deploy-key", "b/.x_y.pem")
     wanted = NameFilter(frozenset({"deploy-key"}), suffixes=(".pem",), directories=frozenset({".aws"}))
-    below = {"/p/a/.aws/sso", "/p/a/.aws/sso/cache", "/p/a/.aws/sso/cache/x.json"}
+    below = {"/p/a/.aws", "/p/a/.aws/sso", "/p/a/.aws/sso/cache", "/p/a/.aws/sso/cache/x.json"}
     expected = {*below, "/p/.Deploy_Key", "/p/deploy-key", "/p/b/.x_y.pem"}
     assert {path for path, _ in walk(tmp_path, wanted)} == expected
 

@@ -14,7 +14,7 @@ from itertools import islice
 
 from claudebox.errors import quote
 from claudebox.host.tree import Tree
-from claudebox.paths import is_inside, normalize, parents
+from claudebox.paths import expand_home, is_inside, normalize, parents
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -227,20 +227,17 @@ def parse_config(text: str) -> Pairs:
     return pairs
 
 
-def load_config(tree: Tree, path: str, home: str, git_dir: str) -> Pairs:
-    """The pairs of a file and of everything that it includes, in the order of git, up to a limit."""
-    return _load(tree, path, home, git_dir, [])
-
-
-def _load(tree: Tree, path: str, home: str, git_dir: str, opened: list[str]) -> Pairs:
+def load_config(tree: Tree, path: str, home: str, git_dir: str, opened: list[str] | None = None) -> Pairs:
+    """The pairs of a file and of everything that it includes, in the order of git, up to a limit of files."""
+    opened = [] if opened is None else opened
     opened.append(path)
     pairs: Pairs = []
     for name, value in parse_config(tree.text(path) or ""):
         pairs.append((name, value))
         # A file that includes itself several times would grow beyond all memory.
         if len(opened) < MOST_FILES and value and _includes(name, home, git_dir, path):
-            included = posixpath.join(posixpath.dirname(path), _home_path(value, home))
-            pairs += _load(tree, included, home, git_dir, opened)
+            included = posixpath.join(posixpath.dirname(path), expand_home(value, home))
+            pairs += load_config(tree, included, home, git_dir, opened)
     return pairs
 
 
@@ -251,25 +248,19 @@ def _line_end(text: str, position: int) -> int:
 
 def _section(text: str, position: int) -> tuple[str, int]:
     """The prefix of the names below `[section "sub"]`, and where the header ends."""
-    section, subsection = "", ""
-    quoted = has_subsection = False
-    while position < len(text) and text[position] != "\n":
-        character = text[position]
-        position += 1
-        if character == "\\" and quoted:
-            subsection += text[position : position + 1]
-            position += 1
-        elif character == '"':
-            quoted = not quoted
-            has_subsection = True
-        elif quoted:
-            subsection += character
-        elif character == "]":
-            break
-        else:
-            section += character
-    section = section.strip().lower()
-    return (f"{section}.{subsection}." if has_subsection else f"{section}." if section else ""), position
+    end = position
+    while text[end : end + 1] not in ('"', "]", "\n", ""):
+        end += 1
+    section, subsection = text[position:end].strip().lower(), ""
+    if text[end : end + 1] != '"':
+        return f"{section}." if section else "", end + 1
+    end += 1
+    while text[end : end + 1] not in ('"', "\n", ""):
+        if text[end] == "\\":
+            end += 1
+        subsection += text[end : end + 1]
+        end += 1
+    return f"{section}.{subsection}.", end + 2  # behind the bracket: git refuses anything else there
 
 
 def _pair(text: str, position: int) -> tuple[str, str, int]:
@@ -316,33 +307,29 @@ def _includes(name: str, home: str, git_dir: str, path: str) -> bool:
     kind, _, pattern = name.removeprefix("includeif.").removesuffix(".path").partition(":")
     if kind not in ("gitdir", "gitdir/i") or not git_dir:
         return False
-    return _matches_git_dir(pattern, git_dir, home, path, ignore_case=kind.endswith("/i"))
-
-
-def _matches_git_dir(pattern: str, git_dir: str, home: str, path: str, *, ignore_case: bool) -> bool:
     if pattern.startswith("./"):
         pattern = posixpath.join(posixpath.dirname(path), pattern[2:])
-    pattern = _home_path(pattern, home)
+    pattern = expand_home(pattern, home)
     if not pattern.startswith("/"):
         pattern = f"**/{pattern}"
     if pattern.endswith("/"):
         pattern += "**"
-    if ignore_case:
+    if kind.endswith("/i"):
         pattern, git_dir = pattern.lower(), git_dir.lower()
-    return matches(pattern.split("/"), git_dir.split("/"))
+    return _matches(pattern.split("/"), git_dir.split("/"))
 
 
-def matches(pattern: list[str], parts: list[str]) -> bool:
+def _matches(pattern: list[str], parts: list[str]) -> bool:
     """Match path components; `**` stands for any number of them."""
     if not pattern:
         return not parts
     if pattern[0] == "**":
         # At the end it stands for what is below, not for the directory itself.
         least = 0 if pattern[1:] else 1
-        return any(matches(pattern[1:], parts[skip:]) for skip in range(least, len(parts) + 1))
+        return any(_matches(pattern[1:], parts[skip:]) for skip in range(least, len(parts) + 1))
     if not parts or not _matches_name(pattern[0], parts[0]):
         return False
-    return matches(pattern[1:], parts[1:])
+    return _matches(pattern[1:], parts[1:])
 
 
 def _matches_name(pattern: str, name: str) -> bool:
@@ -351,10 +338,6 @@ def _matches_name(pattern: str, name: str) -> bool:
     from fnmatch import fnmatchcase
 
     return fnmatchcase(name, pattern.replace("[^", "[!"))
-
-
-def _home_path(path: str, home: str) -> str:
-    return home + path[1:] if path.startswith("~/") else path
 
 
 def host_configs(environ: dict[str, str], home: str) -> tuple[str, ...]:
