@@ -90,18 +90,18 @@ def mask_mounts(secrets: Secrets, mounts: tuple[Mount, ...], wished: tuple[Mount
     """Cover such a file at every place where the box would show it, except where somebody asked for that very file."""
     named = {mount.path for mount in wished if any(mount.source == masked.path for masked in secrets.masked)}
     return [
-        _mount(masked, path)
+        Mount(
+            *(MASK, path, Origin.of_rule(RULE, masked.reason)),
+            content=masked.decoy,
+            mode=masked.mode,
+            consent=UNASKED,
+            covers=masked.path,
+            identity=(masked.device, masked.inode),
+        )
         for masked in secrets.masked
         for path in find_appearances(masked.path, mounts)
         if path not in named
     ]
-
-
-def _mount(masked: Masked, path: str) -> Mount:
-    origin = Origin.of_rule(RULE, masked.reason)
-    identity = masked.device, masked.inode
-    mount = Mount(MASK, path, origin, content=masked.decoy, mode=masked.mode, covers=masked.path, identity=identity)
-    return mount.replace(consent=UNASKED)
 
 
 def show(plan: Plan) -> tuple[Section, ...]:
