@@ -1,4 +1,4 @@
-"""Secrets of the project, and of what somebody mounts."""
+"""Secrets of the project, and, in mounted.py, of what somebody mounts."""
 
 from __future__ import annotations
 
@@ -143,14 +143,3 @@ class Judging(Record):
         if masked is None and before is not None and finder.content is not None:
             masked = before.replace(decoy=finder.content)
         return masked, finder.content, finder.inode
-
-
-class Mounted(Feature):
-    """Finds credentials in what somebody mounts."""
-
-    def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        if not draft.wished:
-            return Contribution()
-        from claudebox.features.secrets import mounted
-
-        return mounted.decide(facts, draft)
