@@ -3,7 +3,7 @@
 import os
 
 from claudebox import files
-from claudebox.features.secrets import act, decide, finding, keeper
+from claudebox.features.secrets import Judging, decoys, finding, keeper
 from claudebox.host import walk
 from claudebox.model import RW, Launch, Mount, Origin
 from claudebox.sandbox import gate
@@ -56,7 +56,7 @@ def no_value_in_a_key_file(scene: Scene) -> None:
 def no_place_for_decoys(scene: Scene) -> None:
     plan = scene.planted("~/shop/.env: KEY=hunter2one").machine.plan()
     assert plan.state is not None
-    act.beside(Launch(plan.replace(state=plan.state.replace(directory="/proc/self"))))
+    decoys.beside(Launch(plan.replace(state=plan.state.replace(directory="/proc/self"))))
 
 
 def reveal_through_a_link(scene: Scene) -> None:
@@ -82,10 +82,10 @@ def too_many_closed(scene: Scene) -> None:
     scene.planted("~/shop/1/2/x: 1").plan()
 
 
-def keeping(scene: Scene) -> act.Keeping:
-    judging = scene.machine.plan().get(decide.Judging)
+def keeping(scene: Scene) -> decoys.Keeping:
+    judging = scene.machine.plan().get(Judging)
     assert judging is not None
-    return act.Keeping(str(scene.machine.root), "/", "/", {}, (), judging, 2, False)
+    return decoys.Keeping(str(scene.machine.root), "/", "/", {}, (), judging, 2, False)
 
 
 def no_inotify(scene: Scene) -> None:
@@ -122,8 +122,8 @@ def keeper_says(scene: Scene, said: bytes) -> None:
     scene.monkeypatch.setattr(os, "write", lambda *_: 0)
     scene.monkeypatch.setattr(os, "read", lambda *_: said)
     launch = Launch(plan)
-    launch.keep(act.Kept("/", 2))
-    act.made(launch, "/proc/1/root")
+    launch.keep(decoys.Kept("/", 2))
+    decoys.made(launch, "/proc/1/root")
 
 
 def keeper_ended(scene: Scene) -> None:

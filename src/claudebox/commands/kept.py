@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from claudebox.errors import Declined, Problem, for_account, quote
-from claudebox.features.secrets.act import LOCK
+from claudebox.features.secrets.decoys import LOCK
 from claudebox.files import open_lock, remove_path, take_lock
 from claudebox.host import Host, read_host
 from claudebox.output.as_json import dump

@@ -20,7 +20,8 @@ from claudebox.features.network import NETWORK_FEATURE
 from claudebox.features.nix import NIX_FEATURE, Closure
 from claudebox.features.project import Project, Reach
 from claudebox.features.review import ReviewFeature
-from claudebox.features.secrets import MASKS, Mounted
+from claudebox.features.secrets import Masks
+from claudebox.features.secrets.mounted import Mounted
 from claudebox.features.system import Certificates, Command, Etc, Identity, System
 from claudebox.features.toolchains import Toolchains
 from claudebox.features.wishes import Hides, Wishes
@@ -50,7 +51,7 @@ FEATURES: tuple[Feature, ...] = (
     Caches(),
     Warnings(),
     Guarding(),
-    MASKS,
+    Masks(),
     Hides(),
     Mounted(),
     KernelFeature(),

@@ -297,8 +297,7 @@ def trusted_path(host: Host, reach: Reach) -> str:
 
 def trusted_program(host: Host, name: str, reach: Reach) -> str:
     """The first program of that name that no agent can have put there; "" if there is none."""
-    found = (f"{entry}/{name}" for entry in trusted_path(host, reach).split(":"))
-    return next((path for path in found if host.tree.is_executable(path) and not reach.leads_through(path)), "")
+    return next((path for path in find_all(host, name) if not reach.leads_through(path)), "")
 
 
 def _not_installed(tree: Tree, *names: str) -> Problem:

@@ -76,10 +76,8 @@ def find_secrets(
         return Secrets(also=tuple(also.items())) if also else None
     finder = Finder(tree, loose.indexes, reveals, key)
     finder.closed = frozenset(entry.path for entry in entries if entry.kind == UNREAD)
-    names = {path for path, _ in named}
     again = (path for path in known if is_inside(path, project))
-    rest = [(path, BY_CONTENT) for path in dict.fromkeys((*again, *files)) if path not in names]
-    masked = finder.find([*named, *rest])
+    masked = finder.find([*named, *((path, BY_CONTENT) for path in (*again, *files))])
     crowds = hide_crowds([*(one.path for one in masked), *closed], project)
     masked = [one for one in masked if not any(is_inside(one.path, place) for place in crowds)]
     closed = [one for one in closed if not any(is_inside(one, place) for place in crowds)]

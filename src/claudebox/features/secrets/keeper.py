@@ -27,12 +27,11 @@ import select
 import stat
 import time
 from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
-from itertools import islice
+from itertools import islice, zip_longest
 
 from claudebox import files
 from claudebox.errors import Problem
-from claudebox.features.secrets.act import LIVE, NOTES, SHARED, Keeping
-from claudebox.features.secrets.decide import differing
+from claudebox.features.secrets.decoys import LIVE, NOTES, SHARED, Keeping
 from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
 from claudebox.process.companion import READY, die_with_parent
@@ -596,7 +595,8 @@ class Head:
             if content and sum(map(len, self.shown.values())) < MOST_LINES:
                 self.shown[path] = set(content.splitlines())
             return None, inode
-        secret = differing(content or b"", masked.decoy)
+        pairs = zip_longest((content or b"").splitlines(), masked.decoy.splitlines())
+        secret = {real for real, shown in pairs if real is not None and real != shown}
         is_news = path in self.keeping.numbers or secret - self.lines - self.shown.get(path, set())
         return ((masked.decoy, masked.mode) if is_news or not masked.decoy else None), inode
 

@@ -18,6 +18,7 @@ from itertools import pairwise
 from claudebox.features.secrets.private_keys import find_blocks
 from claudebox.features.secrets.table import ALL, CODE, CONTENT, SETTINGS
 from claudebox.host.secrets import SHORTEST_TOKEN, STRONG_WORDS, TOKEN_PREFIXES, in_words, is_binary_key
+from claudebox.host.secrets import WEAK_WORDS as WEAK_IN_NAMES
 from claudebox.record import Record
 
 PREFIXES = tuple(sorted(TOKEN_PREFIXES, key=len, reverse=True))
@@ -27,10 +28,7 @@ HEADS = frozenset(token[:2] for token in TOKENS)
 CAPITALS = tuple(b"PASS TOKEN SECRET KEY CRED AUTH PWD DSN".split())
 IN_SETTINGS = tuple(b"pass pwd token secret key cred".split())
 # A key with one of these is telling only if the value looks random: `key`, `session`.
-WEAK_WORDS = frozenset(
-    "auth authkey authorization bearer conn cookie cred creds dsn jwt key keys oauth pat session sig signature sid "
-    "salt seed tokens webhook curl sshpass".split()
-)
+WEAK_WORDS = WEAK_IN_NAMES.union("bearer conn dsn signature sid salt seed tokens webhook curl sshpass".split())
 STRONG_ENDS = tuple("pass pwd psk otp pw _pin masterauth presharedkey privatekey passwords wort".split())
 NO_SECRETS = frozenset("bypass compass overpass cwd existing tokenizer oldpwd".split())
 # The last word of a key that is about a secret, and does not hold one.
@@ -52,8 +50,9 @@ HARMLESS = frozenset(
     "fatal trace http https tcp udp tls ssl redis postgres postgresql mysql sqlite mongodb smtp utf8 utf-8 utc en yaml "
     "json basic bearer digest memory file console stdout stderr service_account authorized_user export set".split()
 )
-# What stands for a secret where there is none. In files that are secret by name the last ones and EXAMPLES are real.
-PLACEHOLDERS = ("changeme", "change-me", "change_me", "your-", "your_", "<", "{{", "%(", "replace", "insert", "example")
+# What stands for a secret where there is none. In a file that is secret by its name only PLACEHOLDERS do.
+PLACEHOLDERS = ("changeme", "change-me", "change_me", "your-", "your_", "<", "{{", "%(")
+MORE_PLACEHOLDERS = (*PLACEHOLDERS, "replace", "insert", "example")
 EXAMPLES = frozenset(
     "password passwd pass secret token key root admin postgres mysql redis user username guest test testing dummy dev "
     "default minioadmin rabbitmq development local redacted hidden empty string text required optional todo".split()
@@ -78,7 +77,7 @@ HEX_CLASSES = (CLASSES[0], "abcdef", "ABCDEF")
 NUMBER_CLASSES = ("123456789", "", "")  # none begins with a zero, and an exponent stays one
 HEX, NUMERIC = frozenset("0123456789abcdefABCDEF"), frozenset("0123456789.eE+-")
 # Maps bytes to those that `may_hold_secret` looks for: variables in capitals that are set, and long words.
-CAPITAL = bytes(61 * (one == 61) or 65 * (chr(one) in "_0123456789" + CLASSES[2]) for one in range(256))
+CAPITAL = bytes.maketrans(b"_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ", b"A" * 37)
 WORDLIKE = bytes(ord("a") if chr(one) in "".join(CLASSES) + "-_." else ord(" ") for one in range(256))
 LONG_WORD = b"a" * SHORTEST_TOKEN
 SIGNS = ("=", ": ", ":\n", '":')  # of a key on its line
@@ -221,7 +220,8 @@ def is_harmless(word: str, *, is_real: bool = False) -> bool:
         return not is_real
     bare = word.strip("${}()%").replace("_", "")
     is_reference = word[:1] in "$%{" and bare.isalnum() and (word[1:2] in "{(" or bare.isupper())
-    is_placeholder = lower.startswith(PLACEHOLDERS[: 8 if is_real else None]) and not any(map(str.isdigit, word))
+    beginnings = PLACEHOLDERS if is_real else MORE_PLACEHOLDERS
+    is_placeholder = lower.startswith(beginnings) and not any(map(str.isdigit, word))
     digits = word.rstrip("Zsmhdk%").removeprefix("-").replace(".", "", 1)
     is_date = len(word) <= len("2000-01-01T00") and word[4:5] == word[7:8] == "-" and word[:4].isdigit()
     is_small = is_date or (digits.isdigit() and len(digits) <= LONGEST_NUMBER)

@@ -8,6 +8,7 @@ every small file with a token. Elsewhere in the home are documents and source co
 from __future__ import annotations
 
 from claudebox.facts import Contribution, Draft, Facts
+from claudebox.features import Feature
 from claudebox.features.secrets.table import ALL, EMPTY, kind_of
 from claudebox.host.secrets import SECRET_PLACES, looks_secret, secret_value
 from claudebox.host.tree import Tree
@@ -24,23 +25,28 @@ IN_HOMES = frozenset(path[2:] for path, _ in SECRET_PLACES if path[0] == "~")  #
 CODE = tuple(".c .cc .cpp .css .el .fish .go .h .html .java .js .lua .md .php .py .rb .rs .sh .ts .vim .zsh".split())
 
 
-def decide(facts: Facts, draft: Draft) -> Contribution:
-    tree, hides, findings = facts.tree, dict[str, Mount](), list[Finding]()
-    asked = {wish.source for wish in draft.wished}
-    for wish in draft.wished:
-        source = wish.source
-        home = next((home for home in facts.person.homes if is_below(source, home)), "")
-        if not wish.is_dir and (reason := _reason(tree, source, home, is_dir=False, is_programs=True)):
-            findings.append(Finding(Finding.SECRET, source, f"enters and looks secret ({reason})"))
-        found, is_whole = _find(tree, source, home, facts.project) if wish.is_dir and home else ({}, True)
-        if not is_whole:
-            findings.append(Finding(Finding.RISK, source, f"{MOST} files were searched for credentials, and not all"))
-        # A name may be a symlink. What somebody asks for by its own name enters.
-        for real, reason in found.items():
-            origin = Origin.of_rule("secret", reason)
-            for path in find_appearances(real, draft.mounts) if real not in asked else ():
-                hides[path] = Mount(HIDE, path, origin, is_dir=tree.is_dir(real))
-    return Contribution(hides=tuple(hides.values()), pins=tuple(hides), findings=tuple(findings))
+class Mounted(Feature):
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        if not draft.wished:
+            return Contribution()
+        tree, hides, findings = facts.tree, dict[str, Mount](), list[Finding]()
+        asked = {wish.source for wish in draft.wished}
+        for wish in draft.wished:
+            source = wish.source
+            home = next((home for home in facts.person.homes if is_below(source, home)), "")
+            if not wish.is_dir and (reason := _reason(tree, source, home, is_dir=False, is_programs=True)):
+                findings.append(Finding(Finding.SECRET, source, f"enters and looks secret ({reason})"))
+            found, is_whole = _find(tree, source, home, facts.project) if wish.is_dir and home else ({}, True)
+            if not is_whole:
+                findings.append(
+                    Finding(Finding.RISK, source, f"{MOST} files were searched for credentials, and not all")
+                )
+            # A name may be a symlink. What somebody asks for by its own name enters.
+            for real, reason in found.items():
+                origin = Origin.of_rule("secret", reason)
+                for path in find_appearances(real, draft.mounts) if real not in asked else ():
+                    hides[path] = Mount(HIDE, path, origin, is_dir=tree.is_dir(real))
+        return Contribution(hides=tuple(hides.values()), pins=tuple(hides), findings=tuple(findings))
 
 
 def _find(tree: Tree, top: str, home: str, project: str) -> tuple[dict[str, str], bool]:

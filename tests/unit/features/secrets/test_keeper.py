@@ -9,9 +9,8 @@ from typing import cast
 
 import pytest
 
-from claudebox.features.secrets import keeper
-from claudebox.features.secrets.act import Keeping
-from claudebox.features.secrets.decide import Judging
+from claudebox.features.secrets import Judging, keeper
+from claudebox.features.secrets.decoys import Keeping
 
 pytestmark = pytest.mark.req("MASK-01")
 

@@ -11,8 +11,7 @@ import stat
 
 from claudebox import files
 from claudebox.errors import Problem
-from claudebox.features.secrets import table
-from claudebox.features.secrets.decide import Judging
+from claudebox.features.secrets import Judging, table
 from claudebox.host.secrets import is_systems
 from claudebox.host.walk import GIT, SKIPPED
 from claudebox.model import FROM_HOST, HIDE, RO, Launch, Mount, Origin
