@@ -133,19 +133,10 @@ class Relay:
 
 def refuse(client: socket.socket, first: bytes, refusal: Refusal) -> None:
     """Say why, in the client's own protocol: so the client has to speak first. These bytes it has said already."""
-    deadline = time.monotonic() + SILENCE_SECONDS
-    while (said := greeting.in_words_of(first, refusal)) is None and len(first) < MOST_FIRST_BYTES:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        client.settimeout(left)
-        heard = client.recv(CHUNK)
-        if not heard:
-            return
-        first += heard
+    client.settimeout(SILENCE_SECONDS)
+    said = greeting.in_words_of(first or client.recv(CHUNK), refusal)
     if not said:
         raise ConnectionResetError
-    client.settimeout(LEAVE_SECONDS)
     say_last(client, said, LEAVE_SECONDS)
 
 
