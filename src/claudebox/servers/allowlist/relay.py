@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import os
 import select
-import signal
 import socket
 import threading
 import time
@@ -48,8 +47,6 @@ def run(relay: Relay, channel: int, end: int, report: int) -> None:
     """Serve the sockets that the channel brings until `end` can be read. `report` is told that all is ready."""
     # A name of the box that fails would be asked for again, with what this host appends to its own names.
     os.environ["LOCALDOMAIN"] = ""
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
     listeners = relay.take(_receive(socket.socket(fileno=channel)))
     os.write(report, READY)
     serve(listeners, (end,))

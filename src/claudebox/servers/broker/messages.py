@@ -52,8 +52,6 @@ class Framing(Record):
 
 
 class RequestHead(Record):
-    """What the box asks for."""
-
     method: str
     target: str
     headers: Headers
@@ -62,8 +60,6 @@ class RequestHead(Record):
 
 
 class AnswerHead(Record):
-    """What the API answers."""
-
     status: int
     headers: Headers
     framing: Framing
@@ -107,7 +103,6 @@ class Reader:
 
 
 def read_request(reader: Reader) -> RequestHead:
-    """Read the head of a request. Raises Malformed."""
     match, headers, framing = _read_head(reader, REQUEST_LINE, VALUE)
     if "host" not in dict(headers):
         raise Malformed("no host")
