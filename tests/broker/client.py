@@ -39,7 +39,6 @@ class Client:
         return self.read()
 
     def read(self) -> Answer:
-        self.reader.next_message()
         head = read_answer(self.reader)
         return Answer(head.status, dict(head.headers), b"".join(read_body(self.reader, head.framing)))
 

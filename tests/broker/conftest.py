@@ -93,8 +93,7 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
             )
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG))
             over, stop = os.pipe()
-            # No signal comes: the second pipe may be the first.
-            thread = threading.Thread(target=serve, args=(listener, session, over, over), daemon=True)
+            thread = threading.Thread(target=serve, args=(listener, session, over), daemon=True)
             thread.start()
             stack.callback(os.close, over)
             stack.callback(thread.join)

@@ -4,15 +4,12 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-import claudebox
 from broker.login import Issuer, log_in, stored
 from broker.standin import Server
 from broker.talk import API_KEY, Talk, brokers, is_over
@@ -106,7 +103,7 @@ def test_broker_killed_at_any_moment_leaves_nothing(user_with_key: Talk) -> None
 
 
 @pytest.mark.parametrize(
-    "how", ["box ends", "launcher is killed", pytest.param("broker is asked to end", marks=pytest.mark.root)]
+    "how", ["box ends", "launcher is killed", pytest.param("all are asked to end", marks=pytest.mark.root)]
 )
 def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, how: str) -> None:
     """The refresh token has been used by then, and what came for it is known to the broker alone."""
@@ -129,41 +126,10 @@ def test_end_while_the_login_is_renewed_does_not_lose_it(user_with_key: Talk, ho
             else:
                 assert comes_true(lambda: len(brokers(talk)) == 1)
                 (broker,) = brokers(talk)
-                os.kill(broker, signal.SIGTERM)
+                for each in (broker, process.pid):
+                    os.kill(each, signal.SIGTERM)
             go.set()
             process.wait(PATIENCE)
         # An ordinary user does not see the broker, and cannot wait for its end.
         assert comes_true(lambda: stored(file)["refreshToken"] == "refresh-token-1")
         assert comes_true(lambda: is_over(talk))
-
-
-# The broker obeys when it is asked to end, whenever that is.
-
-
-# Another thread receives the signal, so the wait of the first is not interrupted. The same happens, once in many
-# thousand times, if the signal comes just before that wait begins.
-SERVES = """
-import os, signal, socket, sys, threading, time
-sys.path.insert(0, sys.argv[1])
-from claudebox.servers import broker
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
-threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
-signals = broker.open_signals()
-signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-nobody, _ = os.pipe()
-print("ready", flush=True)
-broker.serve(socket.create_server(("127.0.0.1", 0)), None, nobody, signals)
-"""
-
-
-def test_signal_that_does_not_interrupt_the_wait_ends_it() -> None:
-    source = Path(claudebox.__file__).parent.parent
-    words = [sys.executable, "-c", SERVES, str(source)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout
-            assert process.stdout.readline() == "ready\n"
-            process.send_signal(signal.SIGTERM)
-            assert process.wait(PATIENCE) == 7
-        finally:
-            process.kill()

@@ -76,7 +76,7 @@ TOKENS = ("accessToken", "refreshToken")
 def decide(facts: Facts, _: Draft) -> Contribution:
     broker = plan_broker(facts)
     return Contribution(
-        mounts=tuple(_hide_old_login(facts.claude, facts.tree)),
+        mounts=_hide_old_login(facts.claude, facts.tree),
         variables=tuple(broker_variables(broker, facts.tree)),
         kept_out=tuple(kept_out(broker, facts.host, facts.settings[ENV]).items()),
         findings=tuple(upstream_findings(facts, broker)),
@@ -319,11 +319,11 @@ def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[st
     return names
 
 
-def _hide_old_login(home: ClaudeHome, tree: Tree) -> list[Mount]:
-    """Hide the login that a box had before, of its own."""
+def _hide_old_login(home: ClaudeHome, tree: Tree) -> tuple[Mount, ...]:
     old = home.instance.own_login
-    is_there = tree.lstat(old) is not None and not tree.is_link(old)
-    return [Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False)] if is_there else []
+    if tree.lstat(old) is None or tree.is_link(old):
+        return ()
+    return (Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False),)
 
 
 NOT_PASTED = "--auth broker: only claudebox starts the broker. After pasting, nobody answers at its port."

@@ -48,8 +48,6 @@ class Package(Record):
 
 
 class Packages(Record):
-    """The packages that somebody asked for."""
-
     members: tuple[Package, ...]
 
 

@@ -18,7 +18,7 @@ from claudebox.host import Host, pinned
 from claudebox.host.programs import find_all
 from claudebox.host.system import NIX_STORE
 from claudebox.host.tree import Tree, sha256
-from claudebox.model import Finding, Grant, Origin
+from claudebox.model import Finding, Grant
 from claudebox.paths import expand_home, is_below, normalize
 from claudebox.record import Record
 from claudebox.settings import Settings, Word
@@ -69,11 +69,12 @@ def find_wanted(settings: Settings) -> tuple[Reference, ...]:
 
 
 def _recall(host: Host, wanted: Reference, meaning: str) -> Package:
-    recalled = memory.recall(host.tree, find_state(host).package(wanted.text), PACKAGE, host.person.uid)
-    package = read_record(recalled, wanted.text, meaning, wanted.named.origin)
-    if package is None or not all(map(host.tree.lstat, package.paths)):
-        return Package(wanted.text, (), wanted.named.origin)
-    return package
+    """The package, without paths if Nix has to be asked for them."""
+    kept = memory.recall(host.tree, find_state(host).package(wanted.text), PACKAGE, host.person.uid)
+    is_known = kept[:2] == (meaning, wanted.text) and all(
+        is_store_path(path) and host.tree.lstat(path) for path in kept[2:]
+    )
+    return Package(wanted.text, kept[2:] if is_known else (), wanted.named.origin)
 
 
 def to_resolve(packages: tuple[Package, ...]) -> tuple[Package, ...]:
@@ -106,24 +107,13 @@ def find_meaning(host: Host) -> str:
     return sha256(" ".join((host.machine, *digests)).encode())
 
 
-def read_record(recalled: tuple[str, ...], reference: str, meaning: str, origin: Origin) -> Package | None:
-    """The package that a record describes; None if it is about something else, or not whole."""
-    paths = recalled[2:]
-    is_sound = recalled[:2] == (meaning, reference) and bool(paths) and all(map(is_store_path, paths))
-    return Package(reference, paths, origin) if is_sound else None
-
-
-def store_name(path: str) -> str:
-    """The name of a store path, without its hash."""
-    return path[len(NIX_STORE) + 1 + HASH_LENGTH + 1 :] if is_store_path(path) else path
-
-
 def package_text(package: Package) -> str:
     return f"{short_name(package.reference)} ({stored(package) or 'not resolved yet'})"
 
 
 def stored(package: Package) -> str:
-    return ", ".join(map(store_name, package.paths))
+    """The names of its store paths, without hashes."""
+    return ", ".join(path[len(NIX_STORE) + 1 + HASH_LENGTH + 1 :] for path in package.paths)
 
 
 def grant(package: Package) -> Grant:
@@ -238,7 +228,6 @@ def read_reference(named: Word) -> Reference:
 
 
 def short_name(reference: str) -> str:
-    """The name that people use for a package."""
     return reference.removeprefix(NIXPKGS)
 
 

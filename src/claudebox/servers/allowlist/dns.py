@@ -35,8 +35,6 @@ MOST_GUESTS = 4096  # names below a `*.` row: the box decides how many there are
 
 
 class Question(Record):
-    """What a query asks for."""
-
     raw: bytes  # as it has to be repeated in the answer, letter by letter
     name: str  # "" if it is no name of a host
     kind: int

@@ -25,7 +25,6 @@ METHODS = (
     b"PRI * HTTP/2",
 )
 SSH = b"SSH-"
-LONGEST_VERSION = 256  # bytes of the first line of SSH
 # Of SSH: a message that asks to end, because an administrator wants it.
 DISCONNECT, BY_APPLICATION = 1, 11
 BLOCK, LEAST_PADDING = 8, 4
@@ -119,23 +118,16 @@ class Refusal(Exception):
         self.is_lists = is_lists  # a longer list would allow it
 
 
-def in_words_of(first: bytes, refusal: Refusal) -> bytes | None:
-    """The answer to a client that began with these bytes; b"" if there is none; None if more bytes are needed."""
+def in_words_of(first: bytes, refusal: Refusal) -> bytes:
+    """The answer to a client that began with these bytes; b"" if there is none in its protocol."""
     text = f"claudebox: {refusal.text}"
     if first.startswith(METHODS):
         return _http(text, refusal.alert)
-    if not refusal.alert:
-        return None if _may_become(first, METHODS) else b""
-    if first.startswith(SSH):
-        is_whole = b"\n" in first
-        return _ssh(text) if is_whole else None if len(first) < LONGEST_VERSION else b""
-    if is_tls(first):
+    if refusal.alert and first.startswith(SSH):
+        return _ssh(text)
+    if refusal.alert and is_tls(first):
         return bytes((ALERT, *IN_VERSION, 0, 2, FATAL, refusal.alert))
-    return None if _may_become(first, (*METHODS, SSH)) else b""
-
-
-def _may_become(first: bytes, beginnings: tuple[bytes, ...]) -> bool:
-    return any(beginning.startswith(first) for beginning in beginnings)
+    return b""
 
 
 def _http(text: str, alert: int) -> bytes:

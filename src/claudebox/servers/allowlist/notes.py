@@ -32,8 +32,6 @@ BY_USER = Origin.of_rule("asked", "the user said yes on the desktop")
 
 
 class Notes:
-    """What happened so far."""
-
     def __init__(self, path: str, memory: mmap, asker: Asker | None = None) -> None:
         self.path = path
         self.memory = memory

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import os
 import select
-import signal
 import socket
 import threading
 import time
@@ -48,8 +47,6 @@ def run(relay: Relay, channel: int, end: int, report: int) -> None:
     """Serve the sockets that the channel brings until `end` can be read. `report` is told that all is ready."""
     # A name of the box that fails would be asked for again, with what this host appends to its own names.
     os.environ["LOCALDOMAIN"] = ""
-    for number in (signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_IGN)
     listeners = relay.take(_receive(socket.socket(fileno=channel)))
     os.write(report, READY)
     serve(listeners, (end,))
@@ -133,19 +130,10 @@ class Relay:
 
 def refuse(client: socket.socket, first: bytes, refusal: Refusal) -> None:
     """Say why, in the client's own protocol: so the client has to speak first. These bytes it has said already."""
-    deadline = time.monotonic() + SILENCE_SECONDS
-    while (said := greeting.in_words_of(first, refusal)) is None and len(first) < MOST_FIRST_BYTES:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        client.settimeout(left)
-        heard = client.recv(CHUNK)
-        if not heard:
-            return
-        first += heard
+    client.settimeout(SILENCE_SECONDS)
+    said = greeting.in_words_of(first or client.recv(CHUNK), refusal)
     if not said:
         raise ConnectionResetError
-    client.settimeout(LEAVE_SECONDS)
     say_last(client, said, LEAVE_SECONDS)
 
 

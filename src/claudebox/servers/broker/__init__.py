@@ -15,11 +15,10 @@ import json
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from functools import partial
 
 from claudebox.model import Broker
@@ -38,7 +37,6 @@ STACK_BYTES = 4 << 20  # for each thread: the parser that reads deep answers rec
 IDLE_SECONDS = 600.0  # for which a connection of the box may be silent
 LINGER_SECONDS = 2.0
 LARGEST_BODY = 34 * 1024 * 1024  # the API takes 32
-LARGE_BODY = 1024 * 1024
 FREE = "/v1/messages/count_tokens"  # it answers with a number, and costs nothing
 HERE = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 
@@ -58,26 +56,17 @@ def run(broker: Broker, dummy: str, end: int, channel: int) -> None:
     The channel is told when all is ready, and brings the listener. It ends without one if there will be no box.
     """
     session = make_session(broker, dict(os.environ), dummy)
-    # A shutdown or a logout asks with this signal before it kills.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
-    signals = open_signals()
+    # A shutdown or a logout sends this to all: the box ends by it, and this process with the box.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     parent = socket.socket(fileno=channel)  # which notices the end of this process by the end of it
     try:
         os.write(channel, READY)
         threading.Thread(target=_warm, args=(session,), daemon=True).start()
         _, listeners, _, _ = socket.recv_fds(parent, LONGEST_WORD, 1)
         for listener in listeners:
-            serve(socket.socket(fileno=listener), session, end, signals)
+            serve(socket.socket(fileno=listener), session, end)
     finally:
         session.credential.settle()
-
-
-def open_signals() -> int:
-    """A pipe that signals write to. A signal just before a wait would not interrupt it."""
-    readable, writable = os.pipe()
-    os.set_blocking(writable, False)
-    signal.set_wakeup_fd(writable, warn_on_full_buffer=False)
-    return readable
 
 
 def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session:
@@ -107,10 +96,9 @@ def _warm(session: Session) -> None:
         session.upstream.keep(session.upstream.connect())
 
 
-def serve(listener: socket.socket, session: Session, *ends: int) -> None:
-    """Serve the box until one of these can be read."""
+def serve(listener: socket.socket, session: Session, end: int) -> None:
     work = partial(_serve_one, session)
-    carrier.serve([(listener, work)], ends, MOST_CONNECTIONS, STACK_BYTES)
+    carrier.serve([(listener, work)], (end,), MOST_CONNECTIONS, STACK_BYTES)
 
 
 def _serve_one(session: Session, client: socket.socket) -> None:
@@ -131,33 +119,26 @@ class Exchange:
         # After one of these nothing can or may be said any more.
         with suppress(messages.Truncated, Gone, policy.Leak, OSError):
             while self.stays_open:
-                with ExitStack() as large:
-                    self._answer_one(large)
+                self._answer_one()
 
-    def _answer_one(self, large: ExitStack) -> None:
-        self.reader.next_message()
+    def _answer_one(self) -> None:
         self.stays_open, target = False, ""  # as long as nobody knows where the next request begins
         try:
             head = messages.read_request(self.reader)
             target = head.target
-            body = self._take(head, large)
-            if body is not None:
-                self.session.meter.admit()
-        except (messages.Malformed, Refusal) as error:
-            self.session.meter.note_refusal(target, error.status)
-            if isinstance(error, messages.Malformed):
-                error = Refusal(error.status, policy.INVALID, f"malformed request: {error}")
-            self._refuse(error)
-            return
-        if body is None:
-            self.client.sendall(HERE)
-            return
-        try:
-            self._forward(head, body)
+            with self.session.meter.room(head.framing.length):
+                body = self._take(head)
+                if body is None:
+                    self.client.sendall(HERE)
+                else:
+                    self.session.meter.admit()
+                    self._forward(head, body)
+        except messages.Malformed as error:
+            self._refuse(target, Refusal(400, policy.INVALID, f"malformed request: {error}"))
         except Refusal as refusal:
-            self._refuse(refusal)
+            self._refuse(target, refusal)
 
-    def _take(self, head: messages.RequestHead, large: ExitStack) -> bytes | None:
+    def _take(self, head: messages.RequestHead) -> bytes | None:
         """Read the whole request before any of it is sent: it may have to be sent twice, and is framed anew.
 
         Returns its body, or None if it only asks whether somebody is here. If it is refused, its body is read all the
@@ -168,23 +149,19 @@ class Exchange:
             is_forwarded = policy.check_request(head.method, head.target, head.headers, self.session.dummy)
         except Refusal as error:
             refusal = error
-        body = self._body(head.framing, large, keeps=is_forwarded)
+        body = self._body(head.framing, keeps=is_forwarded)
         self.stays_open = head.keeps_open
         if refusal is not None:
             raise refusal
         return body if is_forwarded else None
 
-    def _body(self, framing: messages.Framing, large: ExitStack, *, keeps: bool) -> bytes:
+    def _body(self, framing: messages.Framing, *, keeps: bool) -> bytes:
         too_large = Refusal(413, policy.TOO_LARGE, "the request is too large")
         if framing.length > LARGEST_BODY:
             raise too_large
-        body, size, places = bytearray(), 0, self.session.meter.large
+        body, size = bytearray(), 0
         try:
             for piece in messages.read_body(self.reader, framing):
-                if size <= LARGE_BODY < size + len(piece) and keeps:
-                    if not places.acquire(timeout=IDLE_SECONDS):
-                        raise TimeoutError
-                    large.callback(places.release)
                 size += len(piece)
                 if size > LARGEST_BODY:
                     raise too_large
@@ -196,7 +173,7 @@ class Exchange:
 
     def _forward(self, head: messages.RequestHead, body: bytes) -> None:
         """Send the request to the API and pass the answer on. Whatever comes of it is counted and noted."""
-        session, started = self.session, time.monotonic()
+        session, started, refused = self.session, time.monotonic(), None
         status, usage = 0, Usage(is_stream=True)
         try:
             for _ in range(2):
@@ -210,8 +187,10 @@ class Exchange:
                 session.credential.renew(credential)
             else:
                 raise policy.Revoked("the API does not accept the credential of this host; log in again there")
-        except (Refusal, policy.Leak) as error:
-            status = error.status
+        except Refusal as refusal:
+            status, refused = refusal.status, refusal
+        except policy.Leak:
+            status = 502
             raise
         finally:
             path = head.target.partition("?")[0]
@@ -221,7 +200,10 @@ class Exchange:
             milliseconds = int((time.monotonic() - started) * 1000)
             session.meter.note(path=path, model=usage.model, **spent, status=status, ms=milliseconds)
         # This comes last: a box that has seen the end may ask again at once, and this one has to be counted by then.
-        self.client.sendall(messages.LAST_CHUNK)
+        if refused is None:
+            self.client.sendall(messages.LAST_CHUNK)
+        else:
+            self._say_why(refused)
 
     def _relay(self, answer: messages.AnswerHead, pieces: Iterator[bytes], usage: Usage) -> None:
         """Pass the answer on piece by piece, without its last chunk. Until that comes, the answer counts as cut off."""
@@ -239,8 +221,11 @@ class Exchange:
         except messages.Malformed:
             raise Gone from None
 
-    def _refuse(self, refusal: Refusal) -> None:
-        """Say why."""
+    def _refuse(self, target: str, refusal: Refusal) -> None:
+        self.session.meter.note_refusal(target, refusal.status)
+        self._say_why(refusal)
+
+    def _say_why(self, refusal: Refusal) -> None:
         error = {"type": refusal.kind, "message": f"claudebox: {refusal.message}"}
         body = json.dumps({"type": "error", "error": error}).encode()
         headers = (

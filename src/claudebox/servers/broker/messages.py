@@ -31,27 +31,17 @@ ONCE = frozenset(
 )
 WITHOUT_BODY = (204, 304)
 PIECE = 64 * 1024
-LONGEST_CHUNK_LINE = 128  # with its extensions, which mean nothing to us
-LARGEST_TRAILER = 4096
-CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(;[\t\x20-\x7e]*)?")
-TRAILER_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[\t\x20-\x7e\x80-\xff]*")
+LONGEST_CHUNK_LINE = 128
+CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*")
 LAST_CHUNK = b"0\r\n\r\n"
 
 
 class Malformed(Exception):
     """It is not HTTP, or could be understood in two ways. After that, nothing more can be read from there."""
 
-    def __init__(self, what: str, status: int = 400) -> None:
-        super().__init__(what)
-        self.status = status  # with which a request is refused
-
 
 class Truncated(Exception):
-    """The other side closed in the middle of a message."""
-
-
-class Ended(Truncated):
-    """The other side closed between two messages."""
+    """The other side closed before a message had ended."""
 
 
 class Framing(Record):
@@ -62,8 +52,6 @@ class Framing(Record):
 
 
 class RequestHead(Record):
-    """What the box asks for."""
-
     method: str
     target: str
     headers: Headers
@@ -72,8 +60,6 @@ class RequestHead(Record):
 
 
 class AnswerHead(Record):
-    """What the API answers."""
-
     status: int
     headers: Headers
     framing: Framing
@@ -86,7 +72,6 @@ class Reader:
     def __init__(self, receive: Callable[[int], bytes]) -> None:
         self.receive = receive
         self.buffer = bytearray()
-        self.has_begun = False  # whether anything was received since the last message
 
     def until(self, mark: bytes, limit: int) -> bytes:
         """Take everything up to the mark, which is dropped."""
@@ -97,7 +82,7 @@ class Reader:
             searched = max(0, len(self.buffer) - len(mark) + 1)
             self._receive_more()
         if not 0 <= found <= limit:
-            raise Malformed("the head is too large" if limit == LARGEST_HEAD else "chunk", 431)
+            raise Malformed("the head is too large" if limit == LARGEST_HEAD else "chunk")
         taken = bytes(self.buffer[:found])
         del self.buffer[: found + len(mark)]
         return taken
@@ -110,25 +95,19 @@ class Reader:
         del self.buffer[:limit]
         return taken
 
-    def next_message(self) -> None:
-        """Begin a message: if the other side closes now, it has closed between two."""
-        self.has_begun = bool(self.buffer)
-
     def _receive_more(self) -> None:
         received = self.receive(PIECE)
         if not received:
-            raise Truncated if self.has_begun else Ended
-        self.has_begun = True
+            raise Truncated
         self.buffer += received
 
 
 def read_request(reader: Reader) -> RequestHead:
-    """Read the head of a request. Raises Malformed."""
     match, headers, framing = _read_head(reader, REQUEST_LINE, VALUE)
     if "host" not in dict(headers):
         raise Malformed("no host")
     if "expect" in dict(headers):
-        raise Malformed("expectation", 417)  # whoever has one then sends everything at once
+        raise Malformed("expectation")  # whoever has one then sends everything at once
     return RequestHead(match[1].decode(), match[2].decode(), headers, framing or Framing(0), _keeps_open(headers))
 
 
@@ -210,14 +189,11 @@ def _exactly(reader: Reader, length: int) -> Iterator[bytes]:
 
 
 def _chunks(reader: Reader) -> Iterator[bytes]:
+    """Chunks without extensions and trailers: nobody sends them, and two readers may disagree about what they are."""
     while size := _chunk_size(reader):
         yield from _exactly(reader, size)
         reader.until(b"\r\n", 0)
-    left = LARGEST_TRAILER
-    while line := reader.until(b"\r\n", left):
-        if not TRAILER_LINE.fullmatch(line):
-            raise Malformed("trailer")
-        left = max(0, left - len(line))  # trailers are read, and dropped
+    reader.until(b"\r\n", 0)
 
 
 def _chunk_size(reader: Reader) -> int:

@@ -126,9 +126,7 @@ class Unavailable(Refusal):
 
 
 class Leak(Exception):
-    """The credential is in the answer."""
-
-    status = 502  # in the journal; the box's connection is cut
+    """The credential is in the answer: the box's connection is cut."""
 
 
 class Cutter:

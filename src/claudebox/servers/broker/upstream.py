@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import ssl
@@ -37,7 +36,6 @@ class Connection:
         self.transport = transport
         self.silence = silence
         self.reader = messages.Reader(self._receive)
-        self.is_fresh = True
         self.is_idle = True  # whether the last answer was read to its end
         self.idle_since = 0.0
         self.asker: socket.socket | None = None  # the side that must still be there while we wait
@@ -46,7 +44,6 @@ class Connection:
         """Send a request, and read the head of the answer. Raises Gone, or one of the FAILURES."""
         self.is_idle = False
         self.transport.settimeout(self.silence)
-        self.reader.next_message()
         # What is small goes in one piece: one packet, one record.
         pieces = [head + body] if len(body) < 16 * 1024 else [head, body]
         with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it had read everything
@@ -137,35 +134,28 @@ class Upstream:
         """
         framed = (*headers, ("content-length", str(len(body))))
         head = messages.head_bytes(f"{method} {self.address.prefix}{target} HTTP/1.1", framed)
-        connection, answer = self._send(head, body, asker)
+        connection = self._kept() or self.connect()
+        connection.asker = asker
+        try:
+            answer = connection.ask(head, body)
+        except FAILURES as error:
+            # It may have come too late on a kept connection; Claude asks again by itself.
+            connection.close()
+            raise self.unavailable(error) from None
+        except Gone:
+            connection.close()
+            raise
         try:
             yield answer, connection.body(answer)
         finally:
             connection.is_idle &= CLOSING not in headers
             self.keep(connection)
 
-    def _send(self, head: bytes, body: bytes, asker: socket.socket | None) -> tuple[Connection, messages.AnswerHead]:
-        connection = self._kept() or self.connect()
-        while True:
-            connection.asker = asker
-            try:
-                return connection, connection.ask(head, body)
-            except Gone:
-                connection.close()
-                raise
-            except FAILURES as error:
-                connection.close()
-                # If the other side had closed a kept connection meanwhile, nobody has seen the request.
-                if connection.is_fresh or connection.reader.has_begun or isinstance(error, TimeoutError):
-                    raise self.unavailable(error) from None
-            connection = self.connect()
-
     def _kept(self) -> Connection | None:
         with self.lock:
             while self.idle:
                 connection = self.idle.pop()
                 if connection.is_usable:
-                    connection.is_fresh = False
                     return connection
                 connection.close()
         return None
@@ -216,16 +206,14 @@ def _ask_for_tunnel(transport: socket.socket, authorization: str, address: Addre
 
 def trust(certificates: str, extra: str = "") -> ssl.SSLContext:
     """Trust the host's store or this bundle, and what Claude Code would trust besides. Raises a Problem."""
-    unread = next((path for path in (certificates, extra) if path and not os.access(path, os.R_OK)), "")
     try:
-        if unread:
-            raise OSError(f"{unread} cannot be read")
         context = ssl.create_default_context(cafile=certificates or None)
         if extra:
             context.load_verify_locations(cafile=extra)
     except OSError as error:
-        why = error.strerror or str(error)
-        raise Problem(f"the broker cannot read the certificates that this host trusts: {why}", OTHERWISE) from None
+        where = " or ".join(filter(None, (certificates, extra)))
+        what = f"the broker cannot read the certificates that this host trusts: {where}: {error.strerror or error}"
+        raise Problem(what, OTHERWISE) from None
     context.set_alpn_protocols(["http/1.1"])
     return context
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from claudebox.record import Record
@@ -28,7 +30,9 @@ BYTES_PER_TOKEN = 4  # roughly
 
 MOST_REFUSALS = 500  # of one box, which could flood the journal with them until what it did before is gone
 LONGEST_TARGET = 100
+LARGE_BODY = 1024 * 1024
 MOST_LARGE = 6  # large requests that are in memory at the same time: a box must not use up the host's
+ROOM_SECONDS = 600.0  # for which another one waits
 
 
 class Usage:
@@ -129,6 +133,19 @@ class Meter:
         self.refusals = 0
         self.lock = threading.Lock()
         self.large = threading.BoundedSemaphore(MOST_LARGE)
+
+    @contextmanager
+    def room(self, length: int) -> Iterator[None]:
+        """Wait until there is room for a request of this length; one in chunks may become large."""
+        if 0 <= length <= LARGE_BODY:
+            yield
+            return
+        if not self.large.acquire(timeout=ROOM_SECONDS):
+            raise Refusal(429, TOO_MANY, "other large requests are under way", may_retry=True)
+        try:
+            yield
+        finally:
+            self.large.release()
 
     def admit(self) -> None:
         """Count one more request. Raises a Refusal if that is too many."""

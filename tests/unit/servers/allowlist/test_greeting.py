@@ -118,7 +118,6 @@ def test_other_protocols_are_not_tls(first: bytes) -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_http_gets_a_sentence(method: bytes) -> None:
     said = in_words_of(method + b"/ HTTP/1.1\r\n", BY_LIST)
-    assert said is not None
     head, _, body = said.decode().partition("\r\n\r\n")
     assert head.startswith("HTTP/1.1 403 ")
     assert f"Content-Length: {len(body)}" in head
@@ -128,7 +127,6 @@ def test_http_gets_a_sentence(method: bytes) -> None:
 def test_network_is_no_refusal() -> None:
     """What the list allows and the network does not give is the network's fault: TLS and SSH see a reset, as always."""
     said = in_words_of(b"GET / HTTP/1.1\r\n", BY_NETWORK)
-    assert said is not None
     assert said.startswith(b"HTTP/1.1 502 ")
     assert in_words_of(b"\x16\3\1\2\0\1", BY_NETWORK) == b""
     assert in_words_of(b"SSH-2.0-OpenSSH_9\r\n", BY_NETWORK) == b""
@@ -143,7 +141,6 @@ def test_tls_gets_an_alert() -> None:
 @given(st.text(max_size=60))
 def test_ssh_gets_a_message_that_is_well_formed(text: str) -> None:
     said = in_words_of(b"SSH-2.0-OpenSSH_9\r\n", Refusal(text))
-    assert said is not None
     version, _, packet = said.partition(b"\r\n")
     length, padding = int.from_bytes(packet[:4], "big"), packet[4]
     assert version == b"SSH-2.0-claudebox"
@@ -154,11 +151,6 @@ def test_ssh_gets_a_message_that_is_well_formed(text: str) -> None:
     assert f"claudebox: {text}".encode() in packet
 
 
-@pytest.mark.parametrize("first", [b"G", b"POS", b"SSH", b"SSH-2.0-Open", b"PRI * HT"])
-def test_more_is_needed_to_tell(first: bytes) -> None:
-    assert in_words_of(first, BY_LIST) is None
-
-
-@pytest.mark.parametrize("first", [b"\0\0\0\x08", b"EHLO x\r\n", b"\x12\1\0", b"SSH-" + b"x" * 300])
+@pytest.mark.parametrize("first", [b"", b"G", b"SSH", b"\0\0\0\x08", b"EHLO x\r\n", b"\x12\1\0"])
 def test_for_others_there_are_no_words(first: bytes) -> None:
     assert in_words_of(first, BY_LIST) == b""
