@@ -13,10 +13,6 @@ from claudebox.paths import is_inside
 from claudebox.settings import PROJECT_FILE
 from claudebox.state.memory import path_note
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.state import Instance
-
 PROJECT = Origin.of_rule("project", "what the agent works on")
 REVIEWED = Origin.of_rule("project", "what the agent works on; the host has it when you land it")
 SETTINGS_FILE = Origin.of_rule("project", "read-only: its settings")
@@ -49,11 +45,23 @@ class Reach(Feature):
     """Remembers what this box can write: later launches follow no symlink that an agent may have put there."""
 
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
-        wished = [wish.source for wish in draft.wished if wish.kind == RW]
-        is_bare = facts.install is None and not facts.starts_agent and plan.review is None
-        if facts.state is None or (is_bare and _keeps_nothing(facts, facts.state, plan, wished)):
-            return plan
         state = facts.state
+        if state is None:
+            return plan
+        wished = [wish.source for wish in draft.wished if wish.kind == RW]
+        paths = (*(mount.source for mount in plan.mounts), *(one.path for one in plan.preparations))
+        # Without files of claudebox on this host, no symlink could ever lead to them. What a box can write beyond its
+        # project is noted all the same: settings that are written later may name it.
+        is_needed = (
+            facts.install is not None
+            or facts.starts_agent
+            or plan.review is not None
+            or any(is_inside(path, state.directory) for path in paths)
+            or (wished and facts.tree.is_writable(facts.home))
+            or facts.tree.lstat(facts.claude.all_projects.directory) is not None
+        )
+        if not is_needed:
+            return plan
         git = filter(None, (facts.repository.outside,))
         writable = [facts.project, *git, *wished]
         notes = [path_note(state.writable(path), path) for path in writable]
@@ -95,16 +103,3 @@ def _unseen(facts: Facts) -> list[Finding]:
                 text = "too deep, or cannot be listed: the box does not see what is in there, since an agent could look"
                 findings.append(Finding(Finding.NOTE, name[:LONGEST_SHOWN], text))
     return findings
-
-
-def _keeps_nothing(facts: Facts, state: Instance, plan: Plan, wished: list[str]) -> bool:
-    """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them.
-
-    What a box can write beyond its project is noted all the same: settings that are written later may name it.
-    """
-    paths = (*(mount.source for mount in plan.mounts), *(one.path for one in plan.preparations))
-    return (
-        not any(is_inside(path, state.directory) for path in paths)
-        and not (wished and facts.tree.is_writable(facts.home))
-        and facts.tree.lstat(facts.claude.all_projects.directory) is None
-    )
