@@ -6,7 +6,6 @@ from claudebox.errors import quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host import account_name
-from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
@@ -31,8 +30,12 @@ class Project(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         kind, origin = (LAYER, REVIEWED) if facts.is_reviewed else (RW, PROJECT)
         project = Mount(kind, facts.project, origin, source=facts.project)
+        # Its settings were judged before the start: the agent must not change them meanwhile.
+        path = f"{facts.project}/{PROJECT_FILE}"
+        content = facts.tree.read_plain(path)
+        file = [] if content is None else [Mount(COVER, path, SETTINGS_FILE, content=content, mode=0o444)]
         return Contribution(
-            mounts=(project, *_settings_file(facts.tree, facts.project)),
+            mounts=(project, *file),
             findings=(
                 *([ROOT_FINDING, *_foreign(facts)] if facts.is_root else []),
                 *([SELF_FINDING] if is_inside(facts.host.own_source, facts.project) else []),
@@ -83,13 +86,6 @@ def _foreign(facts: Facts) -> list[Finding]:
     owner = account_name(facts.tree, status.st_uid) or f"#{status.st_uid}"
     text = f"belongs to {owner}, and root has no special rights in the box: sudo -u {quote(owner)} claudebox"
     return [Finding(Finding.NOTE, "project", text)]
-
-
-def _settings_file(tree: Tree, project: str) -> list[Mount]:
-    """The project's settings were judged before the start: the agent must not change them meanwhile."""
-    path = f"{project}/{PROJECT_FILE}"
-    content = tree.read_plain(path)
-    return [] if content is None else [Mount(COVER, path, SETTINGS_FILE, content=content, mode=0o444)]
 
 
 def _unseen(facts: Facts) -> list[Finding]:
