@@ -6,16 +6,11 @@ from claudebox.errors import quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host import account_name
-from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
 from claudebox.paths import is_inside
 from claudebox.settings import PROJECT_FILE
 from claudebox.state.memory import path_note
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from claudebox.state import Instance
 
 PROJECT = Origin.of_rule("project", "what the agent works on")
 REVIEWED = Origin.of_rule("project", "what the agent works on; the host has it when you land it")
@@ -35,8 +30,12 @@ class Project(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         kind, origin = (LAYER, REVIEWED) if facts.is_reviewed else (RW, PROJECT)
         project = Mount(kind, facts.project, origin, source=facts.project)
+        # Its settings were judged before the start: the agent must not change them meanwhile.
+        path = f"{facts.project}/{PROJECT_FILE}"
+        content = facts.tree.read_plain(path)
+        file = [] if content is None else [Mount(COVER, path, SETTINGS_FILE, content=content, mode=0o444)]
         return Contribution(
-            mounts=(project, *_settings_file(facts.tree, facts.project)),
+            mounts=(project, *file),
             findings=(
                 *([ROOT_FINDING, *_foreign(facts)] if facts.is_root else []),
                 *([SELF_FINDING] if is_inside(facts.host.own_source, facts.project) else []),
@@ -49,11 +48,23 @@ class Reach(Feature):
     """Remembers what this box can write: later launches follow no symlink that an agent may have put there."""
 
     def complete(self, facts: Facts, draft: Draft, plan: Plan) -> Plan:
-        wished = [wish.source for wish in draft.wished if wish.kind == RW]
-        is_bare = facts.install is None and not facts.starts_agent and plan.review is None
-        if facts.state is None or (is_bare and _keeps_nothing(facts, facts.state, plan, wished)):
-            return plan
         state = facts.state
+        if state is None:
+            return plan
+        wished = [wish.source for wish in draft.wished if wish.kind == RW]
+        paths = (*(mount.source for mount in plan.mounts), *(one.path for one in plan.preparations))
+        # Without files of claudebox on this host, no symlink could ever lead to them. What a box can write beyond its
+        # project is noted all the same: settings that are written later may name it.
+        is_needed = (
+            facts.install is not None
+            or facts.starts_agent
+            or plan.review is not None
+            or any(is_inside(path, state.directory) for path in paths)
+            or (wished and facts.tree.is_writable(facts.home))
+            or facts.tree.lstat(facts.claude.all_projects.directory) is not None
+        )
+        if not is_needed:
+            return plan
         git = filter(None, (facts.repository.outside,))
         writable = [facts.project, *git, *wished]
         notes = [path_note(state.writable(path), path) for path in writable]
@@ -77,13 +88,6 @@ def _foreign(facts: Facts) -> list[Finding]:
     return [Finding(Finding.NOTE, "project", text)]
 
 
-def _settings_file(tree: Tree, project: str) -> list[Mount]:
-    """The project's settings were judged before the start: the agent must not change them meanwhile."""
-    path = f"{project}/{PROJECT_FILE}"
-    content = tree.read_plain(path)
-    return [] if content is None else [Mount(COVER, path, SETTINGS_FILE, content=content, mode=0o444)]
-
-
 def _unseen(facts: Facts) -> list[Finding]:
     """Report directories that could not be listed. The agent cannot list those of somebody else either."""
     findings = []
@@ -95,16 +99,3 @@ def _unseen(facts: Facts) -> list[Finding]:
                 text = "too deep, or cannot be listed: the box does not see what is in there, since an agent could look"
                 findings.append(Finding(Finding.NOTE, name[:LONGEST_SHOWN], text))
     return findings
-
-
-def _keeps_nothing(facts: Facts, state: Instance, plan: Plan, wished: list[str]) -> bool:
-    """Whether claudebox has no files of its own on this host, so that no symlink could ever lead to them.
-
-    What a box can write beyond its project is noted all the same: settings that are written later may name it.
-    """
-    paths = (*(mount.source for mount in plan.mounts), *(one.path for one in plan.preparations))
-    return (
-        not any(is_inside(path, state.directory) for path in paths)
-        and not (wished and facts.tree.is_writable(facts.home))
-        and facts.tree.lstat(facts.claude.all_projects.directory) is None
-    )

@@ -230,19 +230,36 @@ class Finder:
         for shims in SHIMS:
             root = self._root(shims.root, shims.variable)
             if real == f"{root}/{shims.directory}":
-                found = chosen(self.tree, shims, root, self.environ, self.facts.project, self.home)
-                for directory in found:
-                    self._take(self._programs_of(directory), rank)
+                for version in self._chosen(shims, root):
+                    programs = f"{version}/bin"
+                    self._take(programs if self.tree.is_dir(programs) else version, rank)
                 return
         if real in {expand_home(mixed, self.home) for mixed in MIXED}:
             self._take_some(real, rank)
         else:
             self._take(real, rank, entry)
 
-    def _programs_of(self, version: str) -> str:
-        """The directory of a version's programs: `bin`, or the version itself where there is none."""
-        real = self.tree.resolve(version) or version
-        return f"{real}/bin" if self.tree.is_dir(f"{real}/bin") else real
+    def _chosen(self, row: Shims, root: str) -> list[str]:
+        """The directories of the versions that count in the current directory, as the user has them."""
+        wanted = self._wanted(row, root)[:MOST_VERSIONS]
+        found = [_installed(self.tree, root, row.installs, tool, version) for tool, version in wanted]
+        return list(dict.fromkeys(self.tree.resolve(directory) or directory for directory in found if directory))
+
+    def _wanted(self, row: Shims, root: str) -> list[tuple[str, str]]:
+        """Pairs of a tool and its version. A file that names a tool hides what others further away say of it."""
+        if named := self.environ.get(row.version_variable, "") if row.version_variable else "":
+            return [("", version) for version in named.split(":")]
+        cwd = self.facts.project
+        places = [f"{directory}/{file}" for directory in (cwd, *parents(cwd)) for file in row.files]
+        if row.default:
+            places.append(posixpath.join(root, expand_home(row.default, self.home)))
+        wanted: dict[str, list[str]] = {}
+        for place in places:
+            said: dict[str, list[str]] = {}
+            for tool, version in _read(self.tree, place):
+                said.setdefault(tool, []).append(version)
+            wanted = said | wanted
+        return [(tool, version) for tool, versions in wanted.items() for version in versions]
 
     def _take(self, directory: str, rank: int, named: str = "") -> None:
         """Show the tree that a directory of programs needs, and put it on PATH."""
@@ -359,28 +376,6 @@ def match(path: str, root: str, pattern: str) -> str:
 
 MOST_VERSIONS = 20
 LARGEST = 1 << 18  # bytes of a file that is read
-
-
-def chosen(tree: Tree, row: Shims, root: str, environ: dict[str, str], cwd: str, home: str) -> list[str]:
-    """The directories of the versions that count in the current directory, as the user has them."""
-    wanted = _wanted(tree, row, root, environ, cwd, home)
-    found = [_installed(tree, root, row.installs, tool, version) for tool, version in wanted[:MOST_VERSIONS]]
-    return list(dict.fromkeys(directory for directory in found if directory))
-
-
-def _wanted(tree: Tree, row: Shims, root: str, environ: dict[str, str], cwd: str, home: str) -> list[tuple[str, str]]:
-    """Pairs of a tool and its version. A file that names a tool hides what others further away say of it."""
-    if named := environ.get(row.version_variable, "") if row.version_variable else "":
-        return [("", version) for version in named.split(":")]
-    places = [f"{directory}/{file}" for directory in (cwd, *parents(cwd)) for file in row.files]
-    places += [expand_home(row.default, home) if row.default.startswith("~") else f"{root}/{row.default}"]
-    wanted: dict[str, list[str]] = {}
-    for place in places if row.default else places[:-1]:
-        said: dict[str, list[str]] = {}
-        for tool, version in _read(tree, place):
-            said.setdefault(tool, []).append(version)
-        wanted = said | wanted
-    return [(tool, version) for tool, versions in wanted.items() for version in versions]
 
 
 def _read(tree: Tree, path: str) -> list[tuple[str, str]]:

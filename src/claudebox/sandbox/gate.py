@@ -160,19 +160,15 @@ class Gate:
         # The last mount at a path wins: it is on top.
         found = {row[4]: row for row in _mountinfo(first)}
         root = f"/proc/{first}/root"
-        layers = _find_layers(builder) if any(each.in_layer for each in self.expected) else {}
+        # The device of each layer, by its label, where it was mounted: in the namespace in which bwrap was started.
+        others = [(row[2], *row[row.index(b"-") + 1 :]) for row in _mountinfo(builder)]
+        layers = {source: device for device, kind, source, *_ in others if kind == b"overlay"}
         return next((each.path for each in self.expected if not _is_right(each, found, root, layers)), "")
 
 
 def _mountinfo(pid: int) -> list[list[bytes]]:
     with open(f"/proc/{pid}/mountinfo", "rb") as file:
         return [line.split(b" ") for line in file]
-
-
-def _find_layers(builder: int) -> dict[bytes, bytes]:
-    """The device of each layer, by its label, where it was mounted: in the namespace in which bwrap was started."""
-    rows = [(row[2], *row[row.index(b"-") + 1 :]) for row in _mountinfo(builder)]
-    return {source: device for device, kind, source, *_ in rows if kind == b"overlay"}
 
 
 def _is_right(each: Expected, rows: dict[bytes, list[bytes]], root: str, layers: dict[bytes, bytes]) -> bool:

@@ -149,9 +149,9 @@ class Claude(Feature):
     def show(self, plan: Plan) -> tuple[Section, ...]:
         from claudebox.output.section import READ_ONLY, WRITABLE, Section
 
-        kinds = {mount.kind for mount in plan.mounts if mount.origin.is_rule(RULE)}
-        adds = ((RW, WRITABLE, "Claude's state"), (RO, READ_ONLY, "Claude and its configuration"))
-        return (Section(adds=tuple((row, words) for kind, row, words in adds if kind in kinds)),)
+        if not any(mount.origin.is_rule(RULE) for mount in plan.mounts):
+            return ()
+        return (Section(adds=((WRITABLE, "Claude's state"), (READ_ONLY, "Claude and its configuration"))),)
 
     def after(self, launch: Launch) -> Deed:
         """Say how to go on with the conversation: Claude's own hint is for a host without claudebox."""

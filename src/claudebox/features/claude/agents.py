@@ -30,7 +30,7 @@ class Agent(Record):
     name: str
     package: str
     state: tuple[str, ...]  # what it keeps below the home; boxes of a project share it
-    told: str  # a file below the home that it reads as the user's own instructions
+    told: str  # a file below the first of these that it reads as the user's own instructions
     keys: tuple[str, ...]  # variables of the host with its key, or with the address of its API
     unattended: tuple[str, ...] = ()  # options: no questions, and no sandbox of its own, which cannot work in this one
     variables: tuple[tuple[str, str], ...] = ()
@@ -113,8 +113,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
 def state_preparations(agent: Agent, facts: Facts) -> list[Preparation]:
     """Make the directories, and something to mount on where the agent can write."""
     instance = facts.claude.instance
-    holder = next(path for path in agent.state if agent.told.startswith(f"{path}/"))
-    point = f"{kept(agent, holder, facts)}/{agent.told.removeprefix(holder + '/')}"
+    point = kept(agent, agent.state[0], facts) + agent.told.removeprefix(agent.state[0])
     return [
         Preparation(Preparation.DIRECTORY, instance.directory),
         *(Preparation(Preparation.DIRECTORY, kept(agent, path, facts)) for path in agent.state),

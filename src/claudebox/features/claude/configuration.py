@@ -141,14 +141,13 @@ SHELL_WORDS = frozenset("&& || ; | ( ) { } if then for while echo cd true test [
 PROJECT_VARIABLES = ("$CLAUDE_PROJECT_DIR", "${CLAUDE_PROJECT_DIR}", "$PWD", "${CLAUDE_PLUGIN_ROOT}")
 
 
-class Runnable:
+class Runnable(Record):
     """Answers whether a command can run in the box, by what is mounted and where programs are looked for."""
 
-    def __init__(self, tree: Tree, mounts: tuple[Mount, ...], path: tuple[str, ...], home: str) -> None:
-        self.tree = tree
-        self.mounts = mounts
-        self.path = path
-        self.home = home
+    tree: Tree
+    mounts: tuple[Mount, ...]
+    path: tuple[str, ...]
+    home: str
 
     def can_run(self, command: str) -> bool:
         """Judge by the first word, and by every absolute path after it: `python3 ~/bin/hook.py` needs both."""

@@ -100,11 +100,10 @@ def _is_shown(tree: Tree, mounts: Sequence[Mount], path: str) -> bool:
     real = tree.resolve(path)
     if real is None or not tree.is_executable(real):
         return False
-    return all(_is_visible(mounts, place) for place in (path, *(link for link, _ in tree.links(path)), real))
-
-
-def _is_visible(mounts: Sequence[Mount], path: str) -> bool:
-    holder = find_holder(path, mounts)
-    if holder is None or holder.kind not in (*FROM_HOST, SYMLINK):
-        return False
-    return holder.kind == SYMLINK or move(path, holder.path, holder.source) == path
+    for place in (path, *(link for link, _ in tree.links(path)), real):
+        holder = find_holder(place, mounts)
+        if holder is None or holder.kind not in (*FROM_HOST, SYMLINK):
+            return False
+        if holder.kind != SYMLINK and move(place, holder.path, holder.source) != place:
+            return False
+    return True

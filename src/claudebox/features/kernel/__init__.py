@@ -11,7 +11,6 @@ from claudebox.features import Feature
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin, Plan
-from claudebox.settings import Word
 from claudebox.settings.table import OFF, ON, SHOWN, Setting
 from claudebox.settings.types import Choice
 
@@ -56,7 +55,10 @@ class KernelFeature(Feature):
         from claudebox.sandbox.seccomp import call_filter
 
         tree, userns, host = facts.tree, facts.settings[USERNS], facts.host
-        has_userns = allows_userns(userns, as_root=facts.is_root)
+        has_userns = userns.text == ON
+        if has_userns and facts.is_root:
+            what = f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups"
+            raise Problem(what, "start claudebox from an ordinary account")
         owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
         # With a cover in the way, the kernel would let no namespace of the box have a /proc.
         covered = covers(tree, KERNELS, (KERNEL_SETTINGS,), KEYS) if not has_userns else []
@@ -104,14 +106,6 @@ def is_shared(facts: Facts) -> bool:
     repository = facts.repository
     statuses = map(facts.tree.lstat, filter(None, (facts.project, repository.git_dir, repository.outside)))
     return any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)
-
-
-def allows_userns(userns: Word, *, as_root: bool) -> bool:
-    """Whether programs in the box may make user namespaces. Raises a Problem where that would not be safe."""
-    if userns.text == ON and as_root:
-        what = f"{userns.origin.shown}: not as root: in a user namespace the agent could change the host's cgroups"
-        raise Problem(what, "start claudebox from an ordinary account")
-    return userns.text == ON
 
 
 def can_disable_userns(tree: Tree, bwrap: str) -> bool:

@@ -215,7 +215,13 @@ class LeftOn:
             assert lasting.lastindex is not None
             self._others.add(LASTING[lasting.lastindex - 1][1])
         elif mode := MODE_CODE.fullmatch(code, 1):
-            self._note_modes(mode[1], mode[2], mode[3])
+            private, numbers, switch = mode.groups()
+            for number in numbers.split(";"):
+                normal = MODES[private + number][0]
+                if normal:
+                    # `r` brings back what was put aside before: on, perhaps.
+                    change = self._modes.discard if switch == normal else self._modes.add
+                    change(f"{ESC}[{private}{number}{normal}")
         elif KEYBOARD_CODE.fullmatch(code, 1):
             self._keyboards.add(self._on_alternate)
 
@@ -237,14 +243,6 @@ class LeftOn:
     @property
     def _on_alternate(self) -> bool:
         return not self._modes.isdisjoint(ALTERNATE_SCREENS_OFF)
-
-    def _note_modes(self, private: str, numbers: str, switch: str) -> None:
-        """`r` is what was put aside before: on, perhaps."""
-        for number in numbers.split(";"):
-            normal = MODES[private + number][0]
-            if normal:
-                off = f"\x1b[{private}{number}{normal}"
-                (self._modes.discard if switch == normal else self._modes.add)(off)
 
 
 # A picture of kitty comes in pieces of 4096; an address may be longer.
