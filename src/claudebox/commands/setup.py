@@ -33,10 +33,6 @@ class Part(Record):
     value: str
     changes: str
 
-    @property
-    def line(self) -> str:
-        return f'{self.key} = "{self.value}"'
-
 
 # The same settings as in the profile `strict`. A credential is only looked for: nothing is sent to find out more.
 PARTS = (
@@ -105,7 +101,8 @@ def lines_for(parts: list[Part]) -> list[str]:
     if parts == list(PARTS):
         return [f'profiles = ["{STRICT}"]']
     values = {part.value for part in parts}
-    return [*(part.line for part in parts), *([REACH_API] if ALLOWLIST in values and BROKER not in values else [])]
+    lines = [f'{part.key} = "{part.value}"' for part in parts]
+    return lines + ([REACH_API] if ALLOWLIST in values and BROKER not in values else [])
 
 
 def write_config(state: State, lines: list[str]) -> None:
