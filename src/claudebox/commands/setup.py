@@ -70,10 +70,10 @@ def find_able(state: State, style: Style) -> list[Part]:
     """The parts that can be had here. Each is tried, and its row is shown at once, or why claudebox refuses it."""
     able: list[Part] = []
     for part in PARTS:
-        refusal = try_part(part, state)
-        if refusal:
+        had = [part]
+        if refusal := try_part(part, state):
             say(f"  {style.paint('no', YELLOW)} {part.key} {part.value}\n{indent(refusal, '     ')}\n")
-        had = [part] if not refusal else [NO_NETWORK_PART] if part.value == ALLOWLIST and PARTS[0] in able else []
+            had = [NO_NETWORK_PART] if part.value == ALLOWLIST and PARTS[0] in able else []
         for one in had:
             head = f"  {style.paint('ok', GREEN)} {f'{one.key} {one.value}':<{COLUMN - 6}} "
             say("\n".join(beside(head, one.changes.split(), COLUMN)) + "\n")
