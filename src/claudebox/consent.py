@@ -351,24 +351,11 @@ def is_first_use(plan: Plan) -> bool:
 
 
 def _require_yes(plan: Plan, news: News, style: Style) -> None:
-    question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
-    while (answer := ask(question)) == SHOW_ALL:
-        _show_all(plan, style)
-    if answer not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
-        raise Declined("nothing was started")
-
-
-def _show_all(plan: Plan, style: Style) -> None:
-    """Show the whole audit, in the user's pager if the terminal is one that a pager can use."""
     from claudebox.output.audit import audit
-    from claudebox.output.terminal import page
     from claudebox.plan import sections_of
 
-    text = audit(plan, sections_of(plan), style)
-    try:
-        if os.environ.get("TERM", "dumb") != "dumb":
-            page(text.splitlines(), plan.person.home)
-            return
-    except OSError:
-        pass  # the answer comes from standard input, and there is no terminal of ours for a pager
-    say(text)
+    question = style.paint("Start? ", BOLD) + ("[y/N] " if news.is_grave else "[Y/n] ")
+    while (answer := ask(question)) == SHOW_ALL:
+        say(audit(plan, sections_of(plan), style))
+    if answer not in (("y", "yes") if news.is_grave else ("y", "yes", "")):
+        raise Declined("nothing was started")

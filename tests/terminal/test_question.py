@@ -53,9 +53,8 @@ def test_enter_means_no_when_something_looks_secret(box: Box) -> None:
 
 
 @pytest.mark.req("UX-01", "UX-02")
-@pytest.mark.parametrize("env", [PLAIN, {"TERM": "xterm", "PAGER": "sed s/^/paged:/"}], ids=["plain", "pager"])
-def test_question_mark_shows_everything_and_asks_again(box: Box, env: dict[str, str]) -> None:
-    with claudebox_terminal(box, "--run", "touch", "started", env={"NO_COLOR": "1", **env}) as opened:
+def test_question_mark_shows_everything_and_asks_again(box: Box) -> None:
+    with claudebox_terminal(box, "--run", "touch", "started", env=PLAIN) as opened:
         first = opened.read_until(r"(?s)^.*Start\? \[Y/n\] ")[0]
         assert len(first.splitlines()) <= ROWS
         assert "CLAUDE_CONFIG_DIR" not in first
@@ -63,7 +62,6 @@ def test_question_mark_shows_everything_and_asks_again(box: Box, env: dict[str, 
         everything = opened.read_until(r"(?s)^.*Start\? \[Y/n\] ")[0]
         for row in ("Environment", "SSL_CERT_FILE=", "identity    made /etc: passwd", "project     rw "):
             assert row in everything
-        assert ("paged:" in everything) == (env["TERM"] != "dumb")
         assert not (box.project / "started").exists()
         opened.type("y\n")
         assert opened.wait() == 0

@@ -72,9 +72,6 @@ def explain(plan: Plan, host: Host, settings: Settings, thing: str) -> list[Answ
     elif not answers and secret_value(thing):
         # The shell has replaced `$NAME` by its value, which must not be repeated on the screen.
         raise Problem("--explain got what looks like a secret, not a name", "without the $: --explain NAME")
-    elif not answers and thing.startswith("$"):
-        name = thing[1:].removeprefix("{").removesuffix("}")
-        answers = answer(about.replace(variable=name if is_variable_name(name) else ""))
     elif not answers:
         answers = _explain_word(about, thing)
     if not answers:
@@ -88,6 +85,9 @@ def answer(question: Question) -> list[Answer]:
 
 def _explain_word(about: Question, word: str) -> list[Answer]:
     plan, host = about.plan, about.host
+    if word.startswith("$"):
+        name = word.strip("${}")
+        return answer(about.replace(variable=name)) if is_variable_name(name) else []
     path = absolute(word, host.cwd, host.person.home)
     is_file = word.rpartition(".")[2].lower() in FILE_ENDINGS and "." in word
     is_path = "/" in word or word.startswith(("~", ".")) or is_file or host.tree.lstat(path) is not None
@@ -231,7 +231,9 @@ class PathQuestion:
         return RW if mount.kind in (*WRITABLE, DEV, PROC) or (mount.kind == TMPFS and mount.path != "/") else RO
 
     def answer(self) -> Answer:
-        spots = list({spot.path: spot for spot in (self.spot, *self._appearances())}.values())
+        # Each place of the box where a mount would show the file, its own path first.
+        places = sorted(find_appearances(self.target, self.plan.mounts), key=lambda path: path != self.target)
+        spots = list({spot.path: spot for spot in (self.spot, *map(self._find, places))}.values())
         shown = [spot for spot in spots if self.real is not None and spot.exists and spot.host == self.target]
         hidden = [spot for spot in spots if spot.mount.kind == HIDE]
         because = list(dict.fromkeys(self._why(spot) for spot in shown + hidden))
@@ -268,11 +270,6 @@ class PathQuestion:
         access, place = (spot.access, spot.path) if is_there else ("", "")
         ways = tuple(dict.fromkeys(changes))
         return Answer(Answer.PATH, self._short(self.named), state, verdict, tuple(because), ways, access, place)
-
-    def _appearances(self) -> list[Spot]:
-        """What is at each place of the box where a mount would show the file, its own path first."""
-        places = sorted(find_appearances(self.target, self.plan.mounts), key=lambda path: path != self.target)
-        return [self._find(path) for path in places]
 
     def _place(self, spot: Spot) -> str:
         return "" if spot.path in (self.named, self.spot.path) else f" as {self._short(spot.path)}"

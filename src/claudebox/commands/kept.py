@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterable
 from itertools import islice
 
 from claudebox.errors import Declined, Problem, for_account, quote
@@ -88,7 +87,7 @@ def _listed(instance: Instance) -> Listed:
         last_use = os.stat(note).st_mtime
     except OSError:
         project, last_use = "", os.stat(directory).st_mtime
-    cache = add_up(measure(cache) for cache in instance.caches)
+    cache = measure(*instance.caches)
     is_gone = bool(project) and not os.path.isdir(project)
     reviews = tuple(store.list_layers(instance.layers))
     return Listed(instance, project, last_use, measure(directory), is_gone, reviews, cache)
@@ -100,14 +99,9 @@ def find_others(state: State) -> dict[str, Size]:
     return {name: measure(f"{state.directory}/{name}") for name in names if name != INSTANCES}
 
 
-def add_up(sizes: Iterable[Size]) -> Size:
-    each = list(sizes)
-    return Size(sum(one.amount for one in each), all(one.is_whole for one in each))
-
-
-def measure(path: str) -> Size:
-    """The bytes of a file, or of all in a directory, whose shape is the choice of an agent: there are bounds."""
-    amount, is_whole, waiting = 0, True, [path]
+def measure(*paths: str) -> Size:
+    """The bytes of files, and of all in directories, whose shape is the choice of an agent: there are bounds."""
+    amount, is_whole, waiting = 0, True, [*paths]
     for _ in range(MOST_COUNTED):
         if not waiting:
             return Size(amount, is_whole)
@@ -131,7 +125,8 @@ def overview(instances: list[Listed], others: dict[str, Size], style: Style) -> 
     text = listing(instances, style)
     for what, is_users in (("your own", True), ("what claudebox remembers besides", False)):
         if chosen := [name for name in others if (name in USERS_OWN) == is_users]:
-            size = add_up(others[name] for name in chosen).shown
+            sizes = [others[name] for name in chosen]
+            size = Size(sum(one.amount for one in sizes), all(one.is_whole for one in sizes)).shown
             words = f"{what}: {', '.join(map(escape, chosen))}".split(" ")
             text += "".join(f"{line}\n" for line in beside(f"{size:>{COLUMN - 2}}  ", words, COLUMN))
     return text
@@ -301,8 +296,8 @@ def keep_boxes_out(instances: list[Listed], command: str) -> None:
     for one in instances:
         try:
             is_free = take_lock(open_lock(f"{one.instance.masks}/{LOCK}"))
-        except FileNotFoundError:
-            is_free = True  # no box has been there
+        except OSError:
+            is_free = True  # no box of ours has been there
         if not is_free or any(store.lock(layer) < 0 for layer in one.reviews):
             where = one.project or one.instance.directory
             raise Problem(f"a box is running in {where}", f"end it first; then: {command}")

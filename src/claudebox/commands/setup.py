@@ -33,10 +33,6 @@ class Part(Record):
     value: str
     changes: str
 
-    @property
-    def line(self) -> str:
-        return f'{self.key} = "{self.value}"'
-
 
 # The same settings as in the profile `strict`. A credential is only looked for: nothing is sent to find out more.
 PARTS = (
@@ -74,10 +70,10 @@ def find_able(state: State, style: Style) -> list[Part]:
     """The parts that can be had here. Each is tried, and its row is shown at once, or why claudebox refuses it."""
     able: list[Part] = []
     for part in PARTS:
-        refusal = try_part(part, state)
-        if refusal:
+        had = [part]
+        if refusal := try_part(part, state):
             say(f"  {style.paint('no', YELLOW)} {part.key} {part.value}\n{indent(refusal, '     ')}\n")
-        had = [part] if not refusal else [NO_NETWORK_PART] if part.value == ALLOWLIST and PARTS[0] in able else []
+            had = [NO_NETWORK_PART] if part.value == ALLOWLIST and PARTS[0] in able else []
         for one in had:
             head = f"  {style.paint('ok', GREEN)} {f'{one.key} {one.value}':<{COLUMN - 6}} "
             say("\n".join(beside(head, one.changes.split(), COLUMN)) + "\n")
@@ -105,7 +101,8 @@ def lines_for(parts: list[Part]) -> list[str]:
     if parts == list(PARTS):
         return [f'profiles = ["{STRICT}"]']
     values = {part.value for part in parts}
-    return [*(part.line for part in parts), *([REACH_API] if ALLOWLIST in values and BROKER not in values else [])]
+    lines = [f'{part.key} = "{part.value}"' for part in parts]
+    return lines + ([REACH_API] if ALLOWLIST in values and BROKER not in values else [])
 
 
 def write_config(state: State, lines: list[str]) -> None:

@@ -175,11 +175,10 @@ def page(lines: Iterable[str], home: str) -> None:
     from claudebox.state.reach import reach_of
 
     host = read_host()
-    program = users_program("pager.diff", home) or users_program("core.pager", home) or os.environ.get("PAGER", "")
     # Without entries of PATH that an agent can write: the pager would come from there.
     path = trusted_path(host, reach_of(host))
     less = {"LESS": os.environ.get("LESS", "FRX"), "LESSSECURE": "1"}
-    words = ["/bin/sh", "-c", program or PAGER]
+    words = ["/bin/sh", "-c", users_pager(home)]
     terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     environ = {**host.environ, "PATH": path, **less}
     pager = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=terminal, cwd="/", env=environ)
@@ -199,13 +198,11 @@ def page(lines: Iterable[str], home: str) -> None:
             continue  # less takes it for its own
 
 
-def users_program(key: str, home: str) -> str:
-    """What the user's own configuration of git says, never the repository's."""
+def users_pager(home: str) -> str:
+    """What the user's own configuration of git says, never the repository's; else their variable."""
     from claudebox.host.git import host_configs, load_config
     from claudebox.host.tree import Tree
 
-    tree, value = Tree(), ""
-    for config in host_configs(dict(os.environ), home):
-        for name, said in load_config(tree, config, home, ""):
-            value = said if name == key else value
-    return value
+    configs = host_configs(dict(os.environ), home)
+    said = {name: value for config in configs for name, value in load_config(Tree(), config, home, "")}
+    return said.get("pager.diff") or said.get("core.pager") or os.environ.get("PAGER", "") or PAGER

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from claudebox.output.terminal import users_program
+from claudebox.output.terminal import PAGER, users_pager
 from claudebox.overlay.changes import MOST_SHOWN
 from claudebox.overlay.screen import diff_lines, listing, summary, unified
 from claudebox.text import Style, width
@@ -88,9 +88,10 @@ def test_pager_of_the_repository_is_not_used(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-    assert users_program("core.pager", str(tmp_path)) == ""
+    monkeypatch.delenv("PAGER", raising=False)
+    assert users_pager(str(tmp_path)) == PAGER
     (tmp_path / ".gitconfig").write_text("[core]\n\tpager = delta\n")
-    assert users_program("core.pager", str(tmp_path)) == "delta"
+    assert users_pager(str(tmp_path)) == "delta"
 
 
 def test_diff_hides_no_change(tmp_path: Path) -> None:

@@ -125,7 +125,8 @@ def plan_attacks(canaries: Canaries, host: Host, plan: Plan, settings: Settings,
     for name, title in KERNEL_CALLS.items():
         canaries.add(KERNEL, title, "kernel_call", name=name)
     canaries.add(KERNEL, "a socket to the hypervisor", "vsock")
-    for address in _own_addresses():
+    own = [address.partition("/")[0] for address in own_addresses()]
+    for address in dict.fromkeys(("127.0.0.1", "::1", *(one for one in own if not one.startswith(("fe80:", "ff"))))):
         canaries.plant_server(NETWORK, f"a server on this host's {address}", (address, 0), choice=chosen["network"])
     canaries.plant_server(NETWORK, "the same over UDP", ("127.0.0.1", 0), choice=chosen["network"], datagrams=True)
     # What the plan guards, and what it should guard, to find out if it forgot something.
@@ -149,14 +150,6 @@ def _choices(plan: Plan, settings: Settings) -> dict[str, str]:
         "nix": f"--nix ({settings[NIX].origin.shown})" if has_daemon else "",
         "userns": settings[USERNS].origin.shown if settings[USERNS].text == ON else "",
     }
-
-
-def _own_addresses() -> tuple[str, ...]:
-    """Addresses of this host: the loopback, and one of each family by which others reach it."""
-    others = [address.partition("/")[0] for address in own_addresses()]
-    far = [address for address in others if not address.startswith(("127.", "::1", "fe80:", "ff"))]
-    firsts = [next((one for one in far if (":" in one) is is_ipv6), "") for is_ipv6 in (False, True)]
-    return tuple(address for address in ("127.0.0.1", "::1", *firsts) if address)
 
 
 def _usual_sockets(host: Host, run: str) -> dict[str, str]:
