@@ -141,8 +141,6 @@ def test_root_tries_the_first_case_of_each_and_in_all_every_one(pytester: pytest
     run(pytester, TWO_ACCOUNTS, "--size", "all").assert_outcomes(passed=16)
 
 
-
-
 # The machine
 
 
