@@ -326,7 +326,7 @@ Schema = dict[str, Any]
 DRAFT = "http://json-schema.org/draft-07/schema#"
 TEXT = {"type": "string"}
 TITLES = {
-    NAME: "the name of the file, without its suffix",
+    NAME: "what you call it; a profile is asked for by the name of its file",
     DESCRIPTION: "what the file is for, on one line",
 }
 MOUNT = {

@@ -141,19 +141,6 @@ def test_root_tries_the_first_case_of_each_and_in_all_every_one(pytester: pytest
     run(pytester, TWO_ACCOUNTS, "--size", "all").assert_outcomes(passed=16)
 
 
-@pytest.mark.exhaustive("the versions are pinned; it starts workers")
-def test_one_worker_does_all_of_a_group(pytester: pytest.Pytester) -> None:
-    """A version of pytest and one of pytest-xdist may not agree about it, and nothing says so."""
-    pytester.makepyfile("""
-        import os, pathlib, pytest
-        @pytest.mark.xdist_group("one")
-        @pytest.mark.parametrize("number", range(20))
-        def test_x(number): pathlib.Path(f"{number}.worker").write_text(os.environ["PYTEST_XDIST_WORKER"])
-    """)
-    pytester.runpytest_subprocess("-n", "3", "--dist", "loadgroup").assert_outcomes(passed=20)
-    assert len({path.read_text() for path in pytester.path.glob("*.worker")}) == 1
-
-
 # The machine
 
 

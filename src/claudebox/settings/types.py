@@ -1,7 +1,7 @@
 """The types of settings: how each is written, on the command line and in a file, and which value that means.
 
-A type parses the text of an option, a variable, or a string in a file (`parse`), reads what else a file can say
-(`read`), and knows what a shell can offer. `tools/shared_files.py` makes completions and schemas from the same types.
+A type parses the text of an option, a variable, or a string in a file (`parse`), and reads what else a file can say
+(`read`). `tools/shared_files.py` makes completions and schemas from the same types.
 """
 
 from __future__ import annotations
