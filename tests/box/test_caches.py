@@ -135,7 +135,7 @@ def state_of(box: Box) -> Path:
 
 
 def test_cache_is_not_dropped_while_a_box_runs(shop: Box) -> None:
-    shop.sh("echo x >~/.npm/file", KEEP)
+    shop.sh("echo x >~/.npm/file; head -c 3000000 /dev/urandom >~/.npm/large", KEEP)
     with started(shop, KEEP, "echo ready; cat; cat ~/.npm/file") as first:
         dropped = shop.claudebox("--instances", "drop-cache", "--yes")
         assert "a box is running" in dropped.stderr
