@@ -134,6 +134,14 @@ def state_of(box: Box) -> Path:
     return state
 
 
+def test_cache_is_not_dropped_while_a_box_runs(shop: Box) -> None:
+    shop.sh("echo x >~/.npm/file; head -c 3000000 /dev/urandom >~/.npm/large", KEEP)
+    with started(shop, KEEP, "echo ready; cat; cat ~/.npm/file") as first:
+        dropped = shop.claudebox("--instances", "drop-cache", "--yes")
+        assert "a box is running" in dropped.stderr
+        assert first.communicate("", timeout=PATIENCE)[0] == "x\n", dropped.stderr
+
+
 @pytest.mark.req("INST-03")
 def test_cache_is_listed_and_dropped_while_the_rest_stays(shop: Box) -> None:
     shop.sh("head -c 3000000 /dev/urandom >~/.npm/large; mkdir -p ~/.cache/a/b && chmod 0 ~/.cache/a", KEEP)
