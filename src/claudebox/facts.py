@@ -140,7 +140,7 @@ class Facts(Record):
         return self.settings[REVIEW].text != OFF
 
     @property
-    def doubts_layers(self) -> str:
+    def why_no_layers(self) -> str:
         """Why the directories that are guarded are read-only rather than layers; "" if they can be layers.
 
         Who asked for layers has no doubts: they get them, or no box.

@@ -273,3 +273,14 @@ def test_mount_of_the_system_is_refused(box: Box, alarm: Path) -> None:
         assert_refused(box, start(box, alarm, "--mount-rw", f"{source}:/mnt"), "belongs to the system")
     for source in filter(os.path.exists, ("/etc/shadow", "/etc/ssl/private", "/etc/sudoers", "/run/user")):
         assert_refused(box, start(box, alarm, "--mount-ro", f"{source}:/mnt"), "is secret")
+
+
+@pytest.mark.req("FAIL-01")
+def test_failure_of_bwrap_is_no_end_of_a_program(box: Box, account: Account) -> None:
+    """bwrap ends with status 1 then, as many programs do."""
+    failing = account.write(account.home / "tools" / "bwrap", f'#!/bin/sh\n[ $# -lt 9 ] && exec {BWRAP} "$@"\nexit 1\n')
+    failing.chmod(0o755)
+    result = box.inside("touch", "started", env={"CLAUDEBOX_BWRAP": str(failing)})
+    assert (result.returncode, "bwrap could not make the box" in result.stderr) == (125, True), result.stderr
+    assert not (box.project / "started").exists()
+    assert box.inside("false").returncode == 1

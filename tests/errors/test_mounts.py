@@ -6,8 +6,12 @@ from claudebox import files
 from claudebox.features.secrets import Judging, decoys, finding, keeper
 from claudebox.host import walk
 from claudebox.model import RW, Launch, Mount, Origin
-from claudebox.sandbox import gate
-from errors.scene import Problems, Scene, with_file
+from claudebox.sandbox import gate, parent
+from errors.scene import Problems, Scene, with_file, with_project_file
+
+
+def bwrap_failed(_: Scene) -> None:
+    raise parent.not_made()
 
 
 def source_replaced(scene: Scene) -> None:
@@ -144,8 +148,12 @@ PROBLEMS: Problems = {
     "git-led-elsewhere": git_led_elsewhere,
     "guard-too-much": too_much_to_guard,
     "source-replaced": source_replaced,
+    "hide-all-programs": lambda scene: scene.plan("--hide", "/usr"),
+    "hide-all-libraries": lambda scene: scene.planted("/lib64/ld-linux.so.2").plan("--hide", "/lib64"),
+    "hide-all-programs-by-the-project": lambda scene: with_project_file(scene, "hide = ['/bin']").plan(),
     "hide-project": lambda scene: scene.plan("--hide", "."),
     "hide-above-project-by-file": lambda scene: with_file(scene, "hide = ['~']").plan(),
+    "mount-that-bwrap-cannot-make": bwrap_failed,
     "mount-missing": lambda scene: scene.plan("--mount-ro", "/srv/gone"),
     "mount-missing-by-file": lambda scene: with_file(scene, "mounts = [{ host = '~/gone' }]").plan(),
     "mount-secret-by-file": lambda scene: with_file(scene, "mounts = [{ host = '~/.ssh' }]").plan(),

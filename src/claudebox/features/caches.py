@@ -25,6 +25,7 @@ CACHE = Setting(
     *("cache", SHOWN, "what package managers download: kept for the project (default), or none"),
     Choice(PROJECT, NONE, default=PROJECT),
     usage="WHERE",
+    tightens=True,
 )
 
 

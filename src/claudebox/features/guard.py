@@ -222,7 +222,7 @@ def hold_whole(facts: Facts, guard: Guard, opened: list[Opening]) -> Guard:
     outside_git = [path for path in inside if DOT_GIT not in path.lower().split("/")]
     if not whole and not any(facts.tree.is_plain_directory(path) for path in outside_git):
         return guard
-    if doubt := facts.doubts_layers:
+    if doubt := facts.why_no_layers:
         return guard.replace(walls=doubt)
     whole = sorted(whole, key=lambda one: one.path.count("/"))[:MOST_LAYERED]
     direct = tuple(place for one in whole if (place := _worktrees(facts, one.path)))

@@ -51,7 +51,7 @@ class ReviewFeature(Feature):
         """The project is a layer, or something in it is guarded that can be one: git's own never is."""
         said = facts.settings[REVIEW]
         layered = [] if facts.is_reviewed else guarded_directories(facts, draft.mounts)
-        if not (facts.is_reviewed or layered) or (said.origin.is_default and facts.doubts_layers):
+        if not (facts.is_reviewed or layered) or (said.origin.is_default and facts.why_no_layers):
             return Contribution()
         state = _require_ground(facts)
         outside = next((one.source for one in draft.mounts if one.kind == LAYER and one.source != facts.project), "")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FROM_HOME = Setting(
     *("toolchains", SHOWN, "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off"),
     Choice("auto", OFF, default="auto"),
+    tightens=True,
 )
 
 RULE = "toolchain"

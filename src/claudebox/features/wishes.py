@@ -10,13 +10,14 @@ from claudebox.features import Feature
 from claudebox.host.secrets import refuse_readable, refuse_writable
 from claudebox.host.tree import Tree
 from claudebox.model import FROM_HOST, HIDE, RW, SYMLINK, Directory, Finding, Mount, Origin, SecretPlace
-from claudebox.paths import absolute, expand_home, is_below, move, normalize
+from claudebox.paths import absolute, expand_home, is_below, is_inside, move, normalize
 from claudebox.sandbox.mounts import find_appearances, find_hides, find_holder
-from claudebox.settings import MountWish
+from claudebox.settings import MountWish, Word
 from claudebox.settings.table import HIDES, MOUNTS, SHOWN, Setting
 from claudebox.settings.types import List, Path
 from claudebox.state.reach import Reach
 
+LIBRARIES = ("/lib64", "/lib")  # one of them has the loader of programs
 # bwrap or another feature makes these, and no mount may replace them.
 RESERVED = ("/", "/proc", "/dev", "/etc/passwd", "/etc/group")
 ONLY_WHAT_IS_NEEDED = "mount only what the agent needs: a directory in it, or a place of its own"
@@ -49,6 +50,10 @@ class Hides(Feature):
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         tree, hides = facts.tree, facts.settings[HIDES]
+        loaders = [f"{place}/{name}" for place in LIBRARIES for name in tree.entries(place) if name.startswith("ld-")]
+        needed = [path for path in (*draft.wrapper, *loaders) if path.startswith("/")] if hides else []
+        for path in needed:
+            refuse_hiding(tree, path, hides, facts)
         missing = [hide for hide in hides if not tree.exists(absolute(hide.text, facts.project, facts.home))]
         return Contribution(
             hides=(
@@ -57,6 +62,18 @@ class Hides(Feature):
             ),
             findings=tuple(Finding(Finding.NOTE, hide.text, f"{hide.origin.shown} {NOT_YET}") for hide in missing),
         )
+
+
+def refuse_hiding(tree: Tree, needed: str, hides: tuple[Word, ...], facts: Facts) -> None:
+    """Refuse to hide what no program would run without: bwrap would fail, and not say why."""
+    above, name = posixpath.split(needed)
+    names = {f"{tree.resolve(above)}/{name}", tree.resolve(needed) or needed}  # it may be a symlink itself
+    for hide in hides:
+        named = absolute(hide.text, facts.project, facts.home)
+        real = tree.resolve(named)
+        if real is not None and any(is_inside(one, real) for one in names):
+            what = f"{hide.origin.shown}: {named} cannot be hidden: no program would run in the box without {needed}"
+            raise Problem(what, "hide something in it")
 
 
 def wished_mounts(

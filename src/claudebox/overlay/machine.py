@@ -9,6 +9,7 @@ from claudebox.paths import is_inside
 from claudebox.state import SHOWN, State
 
 MOUNTS = "/proc/self/mountinfo"
+FILESYSTEMS = "/proc/filesystems"
 RELEASE = "/proc/sys/kernel/osrelease"
 OVERLAY = "overlay"
 TMPFS = "tmpfs"
@@ -47,6 +48,10 @@ def find_doubt(tree: Tree, uid: int, state: State) -> str:
     version = _version(release)
     if version and version < SINCE:
         return f"Linux {release} has no layers for ordinary users"
+    # A module is loaded when somebody mounts one. A kernel without modules has it in the list, or not at all.
+    has_overlay = OVERLAY in (tree.text(FILESYSTEMS) or OVERLAY).split()
+    if not has_overlay and not tree.entries(f"/lib/modules/{release}/kernel/fs/overlayfs"):
+        return "this kernel has no overlay file system: sudo modprobe overlay"
     if kind and kind not in PROVEN:
         return f"{SHOWN.directory} is on {kind}, which may not hold a layer"
     if kind == TMPFS and version and version < TMPFS_SINCE:

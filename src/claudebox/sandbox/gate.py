@@ -136,8 +136,11 @@ class Gate:
             for number in range(SLOTS):
                 os.write(self.ours, self.content[number : number + 1])
 
-    def open(self, builder: int, look: Callable[[str], None]) -> None:
-        """Wait until bwrap has made the mounts, check them, have features `look` at the root, and let bwrap go on."""
+    def open(self, builder: int, look: Callable[[str], None]) -> bool:
+        """Wait until bwrap has made the mounts, check them, have features `look` at the root, and let bwrap go on.
+
+        Returns whether bwrap has the whole filter: if not, it has ended and said why, and no program has started.
+        """
         try:
             # What bwrap has now is not a whole filter yet: if this process ends here, bwrap fails.
             os.write(self.ours, self.content[SLOTS : SLOTS + 1])
@@ -150,10 +153,11 @@ class Gate:
             os.write(rest, self.content[SLOTS + 1 :])
             os.close(rest)
         except OSError:
-            pass  # bwrap has ended and said why; otherwise it fails without the rest of the filter
+            return False
         finally:
             for descriptor in self.descriptors:
                 os.close(descriptor)
+        return True
 
     def _find_wrong(self, builder: int, first: int) -> str:
         """The first path of the box that is not as expected; "" if all are."""

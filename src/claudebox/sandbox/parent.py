@@ -30,6 +30,7 @@ FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 FOR_THE_PROGRAM = (signal.SIGTERM, signal.SIGHUP)
 MANY_SIGNALS = 1024  # more than a read of `waking` ever finds
 HANGUP_SECONDS = 5  # for a program to end whose terminal is gone
+BWRAP_FAILED = 1  # a failure before it, such as a Problem, has another status
 BY_SIGNAL = 128  # and the number, is the exit status of bwrap and of shells
 # Signals that nobody types or passes on, so that the user has to be told.
 FATAL = (
@@ -59,6 +60,7 @@ class Attendant:
         self.relay: Relay | None = None  # there is one if there is a terminal
         self.waking = -1  # a pipe with the numbers of the signals that have come
         self.passed_on: set[int] = set()  # signals for the program: their sender expects it to end, not to ask
+        self.is_let_in = False  # whether a program may have started
         self.status = 0
         self.ended_by = 0  # the signal for which claudebox ended the box, because the program did not end itself
         self.can_be_interrupted = False
@@ -112,7 +114,9 @@ class Attendant:
             return deeds
         lost: list[Deed] = []
         try:
-            gate.open(self.child, lambda root: lost.extend(feature.made(launch, root) for feature in looking))
+            self.is_let_in = gate.open(
+                self.child, lambda root: lost.extend(feature.made(launch, root) for feature in looking)
+            )
         except Problem:
             os.kill(self.child, signal.SIGKILL)
             os.waitpid(self.child, 0)
@@ -129,6 +133,8 @@ class Attendant:
             self.wait()
         _, status = os.waitpid(self.child, 0)
         self.status = os.waitstatus_to_exitcode(status)
+        if self.status == BWRAP_FAILED and not self.is_let_in:
+            self.problem = self.problem or not_made()
         if not self.has_namespace:
             end_orphans()
 
@@ -282,6 +288,11 @@ class Attendant:
                 signal.signal(self.ended_by, signal.SIG_DFL)
             os.kill(os.getpid(), self.ended_by or signal.SIGKILL)
         os._exit(self.status)
+
+
+def not_made() -> Problem:
+    hint = "see what this machine lacks: claudebox --check\nprint the command: claudebox --dry-run"
+    return Problem("bwrap could not make the box, and says why above", hint)
 
 
 def _handle(numbers: tuple[int, ...], handler: Callable[[int, object], None] | signal.Handlers) -> None:

@@ -286,7 +286,7 @@ def read_project_file(table: Table, host: Host, below: Settings) -> ProjectFile:
 def _tightens(said: Statement, below: Settings) -> bool:
     setting = said.setting
     known = below[setting] if setting.kind == VALUE else None
-    return bool(setting.tightens or setting.choices) and setting.type.lowers(said.value, known)
+    return setting.tightens and setting.type.lowers(said.value, known)
 
 
 def decisions(host: Host) -> dict[str, bool]:

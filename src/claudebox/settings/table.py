@@ -62,7 +62,7 @@ class Setting(Record, Generic[T_co]):
     called: str = ""  # the key of a file with the same meaning, if it is not the name
     adds_to: str = ""  # the key of the setting that its values are added to, and which is the one to read
     implies: tuple[str, str] = ("", "")  # another key and its value, if the option is typed and nothing says that one
-    tightens: bool = False  # it takes something away, so a project's file gets it without a yes
+    tightens: bool = False  # a project's file may say, without a question, what gives no more than what is known
     is_users: bool = False  # it decides what runs on the host, so a project's file may never set it
     in_files_only: bool = False  # no option sets it; a variable may
     help_in_files: str = ""  # the help for the key, if it differs from that of the option
@@ -162,6 +162,7 @@ AUTH = Setting(
     *("auth", REACH, "Claude's login: passthrough (default), broker or none; the broker keeps it outside"),
     Choice(PASSTHROUGH, BROKER, NONE, default=PASSTHROUGH),
     variable="CLAUDEBOX_AUTH",
+    tightens=True,
     is_daily=True,
 )
 FULL, INET, ALLOWLIST, NO_NETWORK = TIERS = ("full", "inet", "allowlist", "none")
@@ -178,6 +179,7 @@ NETWORK = Setting(
     Choice(*TIERS, default=FULL),
     usage="TIER",
     variable="CLAUDEBOX_NETWORK",
+    tightens=True,
     is_daily=True,
 )
 PUBLISH = Setting(
@@ -199,6 +201,7 @@ REVIEW = Setting(
     Choice(OFF, GUARDED, ON, default=GUARDED),
     usage="[HOW]",
     variable="CLAUDEBOX_REVIEW",
+    tightens=True,
     help_in_files="what is kept until you land it: nothing (off), what this host runs (guarded, default), all (on)",
     is_daily=True,
 )

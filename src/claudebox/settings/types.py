@@ -68,7 +68,7 @@ class Type(Generic[T_co]):
         return [self.read(element) for element in place.elements(self.shapes)]
 
     def lowers(self, _value: Value, _known: object) -> bool:
-        """Whether the value gives no more than the one that is known."""
+        """Whether the value gives no more than the one that is known, if the setting is one that takes away."""
         return True
 
 

@@ -26,6 +26,7 @@ ALLOW = Setting(
 ASK = Setting(
     *("ask", REACH, "with --network allowlist: ask about a host while the box runs: off (default) or desktop"),
     Choice("desktop", OFF, default=OFF),
+    tightens=True,
 )
 
 

@@ -8,6 +8,7 @@ import posixpath
 from claudebox.errors import Problem, quote, suppress
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
 from claudebox.features import Feature
+from claudebox.files import READ, Open
 from claudebox.host import Host
 from claudebox.host.programs import (
     PACKAGE,
@@ -164,7 +165,7 @@ class Claude(Feature):
         def tell(_: bool) -> None:
             if is_shown and _time_of(prompts) != before:
                 with suppress(OSError):  # the terminal is gone
-                    say("\nResume it in a box with:\nclaudebox --continue\n")
+                    say(f"\nResume it in a box with:\nclaudebox {_last_conversation(prompts)}\n")
 
         return tell
 
@@ -172,6 +173,20 @@ class Claude(Feature):
 def _time_of(path: str) -> int:
     status = Tree().lstat(path)
     return status.st_mtime_ns if status is not None else 0
+
+
+def _last_conversation(prompts: str) -> str:
+    """What to type to go on with the conversation of the last prompt.
+
+    The agent can write this file, so all that is shown of it has the form of a name. An older Claude notes none.
+    """
+    with suppress(OSError), Open(os.open(prompts, READ)) as file:
+        end = os.pread(file, LAST_PROMPTS, max(0, os.fstat(file).st_size - LAST_PROMPTS))
+        name = end.decode("ascii", "replace").rpartition('"sessionId":"')[2].partition('"')[0]
+        parts = name.split("-")
+        if [*map(len, parts)] == [8, 4, 4, 4, 12] and set("".join(parts)) <= set("0123456789abcdef"):
+            return f"--resume {name}"
+    return "--continue"
 
 
 class ProjectSettings(Feature):
@@ -369,6 +384,7 @@ def leads_elsewhere(content: bytes) -> str:
 
 COPIED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.")
 ANSWERED = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
+LAST_PROMPTS = 1 << 16  # bytes
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 USERNS = Setting(
     *("userns", SHOWN, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
     Choice(ON, OFF, default=OFF),
+    tightens=True,
 )
 
 ELF = b"\x7fELF"

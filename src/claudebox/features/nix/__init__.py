@@ -15,6 +15,7 @@ NIX = Setting(
     *("nix", SHOWN, "Nix in the box: auto (default), daemon, private, store or off"),
     Choice(DAEMON, AUTO, PRIVATE, STORE, OFF, default=AUTO),
     variable="CLAUDEBOX_NIX",
+    tightens=True,
 )
 PACKAGES = Setting(
     *("package", SHOWN, "put this Nix package on PATH: a name in nixpkgs, or a flake reference"),

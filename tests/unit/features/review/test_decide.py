@@ -54,6 +54,7 @@ DOUBTS = {
     "apparmor": ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns: 1", "AppArmor forbids it here"),
     "on-an-overlay": (ROOT_ON.format(kind="overlay"), "on an overlay itself"),
     "on-nfs": (ROOT_ON.format(kind="nfs4"), "is on nfs4, which may not hold a layer"),
+    "no-overlay": ("/proc/filesystems: nodev proc\n/proc/sys/kernel/osrelease: 6.12.1", "no overlay file system"),
     "old-kernel": (OLD, "Linux 5.10.0-33-amd64 has no layers"),
     "old-tmpfs": (
         f"{ROOT_ON.format(kind='tmpfs')}\n/proc/sys/kernel/osrelease: 6.1.0-20-amd64",
