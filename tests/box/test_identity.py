@@ -179,5 +179,5 @@ def test_root_is_told_of_a_project_that_it_cannot_write(box: Box, account: Accou
     assert (done.returncode, (box.project / "made").exists()) == (1, False)
     box.project.chmod(0o700)
     refused = box.claudebox("--yes", "--run", "true")
-    assert refused.returncode != 0
+    assert refused.returncode == 125
     assert "sudo -u '#4242' claudebox" in " ".join(refused.stderr.split())

@@ -107,6 +107,13 @@ def working_directory_gone(scene: Scene) -> None:
     read_host()
 
 
+def of_another_account(scene: Scene) -> None:
+    scene.machine.uid = 0
+    scene.machine.owners |= {"/home/alice": 1000, "/home/alice/shop": 1000}
+    (scene.machine.root / "home/alice").chmod(0o700)
+    scene.plan()
+
+
 def config_that_fails(number: int) -> Callable[[Scene], None]:
     """Root can read everything, so that the failure is made up."""
 
@@ -166,5 +173,6 @@ PROBLEMS: Problems = {
     "project-contains-secret": lambda scene: scene.in_directory("/home/alice/.config").plan(),
     "project-too-long": lambda scene: scene.in_directory("/home/alice" + "/d" * 2000).plan(),
     "project-control-characters": lambda scene: scene.in_directory("/home/alice/a\x1b[2Jb").plan(),
+    "project-of-another-account": of_another_account,
     "working-directory-gone": working_directory_gone,
 }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from claudebox.errors import quote
+import stat
+
+from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host import account_name
 from claudebox.host.walk import UNREAD
 from claudebox.model import COVER, LAYER, RW, Finding, Mount, Origin, Plan, Preparation
-from claudebox.paths import is_inside
+from claudebox.paths import is_inside, parents
 from claudebox.settings import PROJECT_FILE
 from claudebox.state.memory import path_note
 
@@ -79,11 +81,16 @@ class Reach(Feature):
 
 
 def _foreign(facts: Facts) -> list[Finding]:
-    """Warn root in somebody else's project: in a box, root has the rights of an account like any other."""
+    """Keep root out of somebody else's project, or warn: in a box, root has the rights of an account like any other."""
     status = facts.tree.lstat(facts.project)
     if status is None or status.st_uid == 0:
         return []
     owner = account_name(facts.tree, status.st_uid) or f"#{status.st_uid}"
+    for path in (*parents(facts.project), facts.project):
+        at = facts.tree.lstat(path)
+        if at is not None and at.st_uid != 0 and not at.st_mode & (stat.S_IXGRP if at.st_gid == 0 else stat.S_IXOTH):
+            what = f"root cannot enter {path} in a box: it belongs to {owner}, and lets in nobody else"
+            raise Problem(what, f"start it as that account: sudo -u {quote(owner)} claudebox")
     text = f"belongs to {owner}, and root has no special rights in the box: sudo -u {quote(owner)} claudebox"
     return [Finding(Finding.NOTE, "project", text)]
 
