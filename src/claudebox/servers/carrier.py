@@ -37,7 +37,9 @@ def serve(
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     threading.stack_size(stack)
-    places = threading.BoundedSemaphore(max(1, min(most, (limit - DESCRIPTORS_FOR_OTHERS) // 2)))
+    places = threading.BoundedSemaphore(
+        max(1, min(most, (limit - DESCRIPTORS_FOR_OTHERS) // 3))
+    )  # a second server may be tried
     by_number = {listener.fileno(): (listener, work) for listener, work in listeners}
     poll = select.poll()
     for number in (*by_number, *ends):
