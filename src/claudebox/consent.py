@@ -6,8 +6,9 @@ the question if one of the sets covers it. Why sets, and not all lines that were
 alternates between two ways to start is asked once for each.
 
 What takes something away belongs to the set, too: a box that no longer hides a path, or makes it writable, is another
-box. What follows from the files that exist does not: it adds nothing to the project, which was agreed to, and where
-somebody opens it, a finding says so. Nor does what is kept for the project alone: it shows nothing of the host.
+box. Two things do not belong to it:
+- guards and masks, which follow from the files of the project: where somebody opens one, a finding says so;
+- what claudebox keeps for the project alone, which shows nothing of the host.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from claudebox.output.terminal import ask, can_ask, errors_height, errors_style,
 from claudebox.paths import move, parents
 from claudebox.record import Record
 from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Value
-from claudebox.settings.gather import Layers, gather
+from claudebox.settings.gather import Said, gather
 from claudebox.settings.words import Request
 from claudebox.state import Instance, memory
 from claudebox.state.memory import Form, path_note
@@ -111,6 +112,7 @@ def find_news(plan: Plan, agreements: tuple[Agreement, ...]) -> News:
 
 
 def _since(plan: Plan, agreed: Agreement) -> News:
+    """What the plan has beyond an agreement. `_parts` has grants before findings, which depend on them."""
     new: dict[str, list[Any]] = {}
     for field, what, lines in _parts(plan):
         # With more network, a secret is news again: it was agreed to where it could not get far.
@@ -270,21 +272,21 @@ def write_agreements(agreements: Sequence[Sequence[str]]) -> bytes:
 # The questions
 
 
-def ask_about_project(settings: Table, host: Host, request: Request, layers: Layers) -> Layers:
+def ask_about_project(settings: Table, host: Host, request: Request, said: Said) -> Said:
     """Ask whether the project gets what its file asks for. Without an answer, it gets nothing."""
     from claudebox.files import prepare
     from claudebox.plan import make_plan
     from claudebox.settings.files import note_decision
 
-    project = layers.project
+    project = said.project
     if project is None or request.yes or not can_ask():
-        return layers
+        return said
     try:
         make_plan(host, request, gather(settings, host, request, project.replace(granted=True)).settings)
     except Problem as problem:
         # Nobody can say yes to that, so it counts as a no until the file changes.
         note = Finding(Finding.NOTE, PROJECT_FILE, f"asks for something impossible and gets nothing: {problem.message}")
-        return layers.replace(settings=layers.settings.replace(findings=(note,)))
+        return said.replace(settings=said.settings.replace(findings=(note,)))
     say(wishes_text(project.wishes, errors_style()))
     granted = says_yes("Let it have these, as long as the file stays as it is? [y/N] ")
     prepare(note_decision(host, project.content_id, granted=granted))

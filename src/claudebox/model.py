@@ -174,7 +174,8 @@ class Finding(Record):
 class Grant(Record):
     """Something else that a feature gives to the box, and that the user agrees to."""
 
-    lines: tuple[tuple[str, ...], ...]  # the words that are noted; then those of lines that grant more than it does
+    # The first line is noted when the user says yes. The others are broader grants: to have agreed to one is enough.
+    lines: tuple[tuple[str, ...], ...]
     label: str
     words: tuple[str, ...]  # how it is shown when it is new
     widens: bool = False  # with it, the box reaches more of the network
@@ -366,14 +367,14 @@ class Kernel(Record):
 
 
 class Step(Record):
-    """Something that a feature does in addition to bwrap: it has a method named after the moment."""
+    """Something that a feature does in addition to bwrap: it has a method named after the moment. In their order:"""
 
-    BEFORE = "before"  # before the box is made
     BESIDE = "beside"  # a process that lives as long as the box does, and the box no longer than it
+    BEFORE = "before"  # just before the box is made
     MOUNT = "mount"  # in the process that becomes bwrap, first: changes what it finds on the host
     INSIDE = "inside"  # in the process that becomes bwrap, just before it does
+    AFTER = "after"  # looks around while bwrap makes the mounts, and returns what to do when the box has ended
     MADE = "made"  # when bwrap has made the mounts, and nothing has started: also returns what to do afterwards
-    AFTER = "after"  # looks around while the box is made, and returns what to do when it has ended
 
     moment: str
     feature: Feature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from claudebox.errors import Problem, quote
 from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_place
 from claudebox.features.claude import find_claude
-from claudebox.features.secrets import table as secrets
+from claudebox.features.secrets import table as secrets_table
 from claudebox.features.secrets.finding import find_secrets
 from claudebox.features.system import HOSTNAME, box_person
 from claudebox.features.table import FEATURES
@@ -17,7 +17,7 @@ from claudebox.host.system import find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, Preparation, SecretPlace
-from claudebox.overlay import table as guard
+from claudebox.overlay import table as guard_table
 from claudebox.paths import absolute
 from claudebox.sandbox.mounts import add_identities, arrange, pin_directories
 from claudebox.settings import Settings
@@ -30,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.output.section import Section
 
-IN_PROJECT = guard.WANTED | secrets.WANTED
+IN_PROJECT = guard_table.WANTED | secrets_table.WANTED
 
 
 def make_plan(host: Host, request: Request, settings: Settings) -> Plan:

@@ -8,12 +8,14 @@ from claudebox.facts import Facts
 from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.system import doubts_namespaces
-from claudebox.model import FROM_HOST, UNASKED, Launch, Plan, Question
+from claudebox.model import MASK, Launch, Plan, Question
 from claudebox.output.terminal import can_ask, say
+from claudebox.paths import within
 from claudebox.plan import decide, survey
 from claudebox.sandbox.launch import launch
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
+from claudebox.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,15 +24,15 @@ if TYPE_CHECKING:
 
 def start(request: Request) -> NoReturn:
     host = read_host()
-    layers = gather(SETTINGS, host, request)
-    if layers.project is not None and layers.project.is_undecided:
-        layers = ask_about_project(SETTINGS, host, request, layers)
-    facts = survey(host, request, layers.settings)
+    said = gather(SETTINGS, host, request)
+    if said.project is not None and said.project.is_undecided:
+        said = ask_about_project(SETTINGS, host, request, said)
+    facts = survey(host, request, said.settings)
     show_unseen(facts)
     plan = plan_until_known(facts)
     finish_landings(host, plan)
     if look_back(host, plan, may_ask=not request.yes and can_ask()):
-        plan = plan_until_known(survey(host.looked_at_anew(), request, layers.settings))
+        plan = plan_until_known(survey(host.looked_at_anew(), request, said.settings))
     try_namespaces(host, plan)
     plan = confirm(host, plan, request)
     launch(Launch(plan, may_ask=not request.yes and can_ask(), is_quiet=request.quiet))
@@ -103,8 +105,10 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
 
 
 def _in_short(plan: Plan) -> str:
-    paths = sum(mount.kind in FROM_HOST and mount.consent != UNASKED for mount in plan.mounts)
-    parts = [f"{paths} paths", f"{len(plan.environment)} variables", f"network {plan.network.tier}"]
+    masked = [within(mount.covers, plan.project) for mount in plan.mounts if mount.kind == MASK]
+    parts = [f"network {plan.network.tier}"]
+    if masked:
+        parts.append(f"{escape(masked[0]) if len(masked) == 1 else f'{len(masked)} files'} masked")
     if plan.flagged:
-        parts.append(f"{len(plan.flagged)} flagged")
-    return ", ".join(parts)
+        parts.append(f"{len(plan.flagged)} warning{'s' if len(plan.flagged) > 1 else ''}")
+    return " · ".join(parts)

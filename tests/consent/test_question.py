@@ -156,7 +156,7 @@ def test_what_is_new_is_shown_alone(box: Box) -> None:
     answer(box)
     context, heading, new, how_to_see_all, question = answer(box, "--env", "A=1")[1].splitlines()
     assert context.startswith("claudebox: ")
-    assert "variables, network full" in context
+    assert "network full" in context
     assert (heading, new.split()) == (NEW, ["--env", "A=1"])
     assert how_to_see_all == "(? lists every variable, path and rule; so does --audit)"
     assert question == "Start? [Y/n] "

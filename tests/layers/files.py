@@ -10,7 +10,7 @@ from claudebox.files import prepare
 from claudebox.host import Host
 from claudebox.settings import PROJECT_FILE
 from claudebox.settings.files import note_decision
-from claudebox.settings.gather import Layers
+from claudebox.settings.gather import Said
 from claudebox.text import Style
 from hosts.machine import Machine
 from saying import gather, parse
@@ -52,7 +52,7 @@ def says(machine: Machine, text: str | bytes, project: str = "shop") -> Path:
     return path
 
 
-def layers(machine: Machine, *words: str) -> Layers:
+def layers(machine: Machine, *words: str) -> Said:
     return gather(machine.host(), parse(list(words)))
 
 

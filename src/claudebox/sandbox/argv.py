@@ -22,7 +22,7 @@ Operation = tuple[Argument, ...]
 def bwrap_operations(plan: Plan, launch: Launch | None = None) -> list[Operation]:
     """Each option with its values, in order, without the program: as they are pasted, or for a launch.
 
-    Whoever pastes them has nobody who knows the list: then the box reaches nothing.
+    A pasted command has no relay beside it, so with a list of hosts its box has an empty network.
     """
     mounts, environment = (plan.mounts, plan.environment) if launch is None else (launch.mounts, launch.environment)
     return [

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 DEFAULT_PROFILE = "default"
 
 
-class Layers(Record):
+class Said(Record):
     """The settings of all layers, and what the project asks for in addition."""
 
     settings: Settings
     project: ProjectFile | None
 
 
-def gather(table: Table, host: Host, request: Request, decided: ProjectFile | None = None) -> Layers:
+def gather(table: Table, host: Host, request: Request, decided: ProjectFile | None = None) -> Said:
     """`decided` is the project's file as the user was just asked about it. The one on disk may have changed since."""
     variables = from_variables(table, host.environ)
     options = from_options(table, request.said)
@@ -48,7 +48,7 @@ def gather(table: Table, host: Host, request: Request, decided: ProjectFile | No
     if project is not None:
         own += _in_force(table, host, project)
     settings = merge([*own, *variables, *options])
-    return Layers(settings.replace(findings=_findings(project)), project)
+    return Said(settings.replace(findings=_findings(project)), project)
 
 
 def from_options(table: Table, words: tuple[tuple[str, str], ...]) -> list[Statement]:
