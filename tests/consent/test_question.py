@@ -105,7 +105,7 @@ def test_new_secret_wants_a_yes_and_an_old_one_does_not(box: Box) -> None:
     assert "ANTHROPIC_API_KEY (secret, not shown)" in news_of(screen)
     assert "! ANTHROPIC_API_KEY: enters and looks secret" in news_of(screen)
     screen = unasked(box, env=SECRET)
-    assert "1 flagged" in screen
+    assert "1 warning" in screen
     assert len(screen.splitlines()[0]) <= 80
     # Enter is enough for something harmless beside it.
     status, screen = answer(box, "--env", "A=1", env=SECRET)
