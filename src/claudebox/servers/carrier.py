@@ -37,9 +37,8 @@ def serve(
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     threading.stack_size(stack)
-    places = threading.BoundedSemaphore(
-        max(1, min(most, (limit - DESCRIPTORS_FOR_OTHERS) // 3))
-    )  # a second server may be tried
+    room = (limit - DESCRIPTORS_FOR_OTHERS) // 3  # of each connection: the client, the server, and another one tried
+    places = threading.BoundedSemaphore(max(1, min(most, room)))
     by_number = {listener.fileno(): (listener, work) for listener, work in listeners}
     poll = select.poll()
     for number in (*by_number, *ends):

@@ -1,8 +1,10 @@
 """What carries connections, on this machine's own loopback."""
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -73,6 +75,20 @@ class Exhausted(socket.socket):
         return super().accept()
 
 
+@contextmanager
+def serving(listener: socket.socket, work: carrier.Work, most: int = carrier.MOST_CONNECTIONS) -> Iterator[None]:
+    """Serve until the end, and not longer: a wait for a closed descriptor would keep what has its number next."""
+    over, stop = os.pipe()
+    thread = threading.Thread(target=carrier.serve, args=([(listener, work)], (over,), most), name="serving")
+    thread.start()
+    try:
+        yield
+    finally:
+        os.close(stop)
+        thread.join()
+        os.close(over)
+
+
 def greet(client: socket.socket) -> None:
     client.sendall(b"here")
 
@@ -82,8 +98,7 @@ def test_lack_of_files_ends_no_port() -> None:
     with Exhausted() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        threading.Thread(target=carrier.serve, args=([(listener, greet)],), daemon=True).start()
-        with socket.create_connection(listener.getsockname(), PATIENCE) as client:
+        with serving(listener, greet), socket.create_connection(listener.getsockname(), PATIENCE) as client:
             assert client.recv(4) == b"here"
 
 
@@ -98,26 +113,29 @@ def test_lack_of_processes_ends_no_port(monkeypatch: pytest.MonkeyPatch) -> None
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", refuse_once)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        threading.Thread(target=carrier.serve, args=([(listener, greet)],), daemon=True, name="serving").start()
-        said = []
+    said = []
+    with socket.create_server(("127.0.0.1", 0)) as listener, serving(listener, greet):
         for _ in range(2):
             with socket.create_connection(listener.getsockname(), PATIENCE) as client:
                 said.append(client.recv(4))
     assert said == [b"", b"here"]
 
 
+def echo(client: socket.socket) -> None:
+    client.sendall(client.recv(1))
+
+
 def test_connections_beyond_the_limit_wait() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        work = ([(listener, lambda client: client.sendall(client.recv(1)))], (), 1)
-        threading.Thread(target=carrier.serve, args=work, daemon=True).start()
-        with socket.create_connection(listener.getsockname()) as first:
-            first.settimeout(PATIENCE)
-            with socket.create_connection(listener.getsockname()) as second:
-                second.sendall(b"2")
-                second.settimeout(0.5)
-                with pytest.raises(TimeoutError):
-                    second.recv(1)
-                first.sendall(b"1")
-                second.settimeout(PATIENCE)
-                assert (first.recv(1), second.recv(1)) == (b"1", b"2")
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        serving(listener, echo, most=1),
+        socket.create_connection(listener.getsockname(), PATIENCE) as first,
+        socket.create_connection(listener.getsockname(), PATIENCE) as second,
+    ):
+        second.sendall(b"2")
+        second.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            second.recv(1)
+        first.sendall(b"1")
+        second.settimeout(PATIENCE)
+        assert (first.recv(1), second.recv(1)) == (b"1", b"2")
