@@ -164,7 +164,8 @@ cli.main()
 """
 
 
-def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tier", ["full", "none"])
+def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path, tier: str) -> None:
     """A launch ends in exec, so a script stands in for bwrap: all planning and opening has happened by then."""
     project = tmp_path / "home" / "shop"
     project.mkdir(parents=True)
@@ -175,7 +176,7 @@ def test_start_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
     # The interpreter of the tests may be a virtual environment's; the launcher uses the one behind it.
     python = [os.path.realpath(sys.executable), "-I", "-S", "-c"]
     bare = subprocess.check_output([*python, "import sys; print(*sys.modules)"], text=True).split()
-    command = [*python, LAUNCHER, str(SOURCE.parent), "--yes", "--quiet", "--run", "true"]
+    command = [*python, LAUNCHER, str(SOURCE.parent), "--yes", "--quiet", "--network", tier, "--run", "true"]
     done = subprocess.run(command, cwd=project, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 42, f"the stand-in for bwrap was not reached: {done.stderr}"
     loaded = dict(line.split() for line in done.stderr.splitlines())

@@ -5,7 +5,7 @@ They matter only for a box with a network of its own: it must reach neither what
 
 from __future__ import annotations
 
-import socket
+from _socket import AF_INET, AF_INET6, AF_NETLINK, SOCK_RAW, inet_ntop, inet_pton, socket
 
 from claudebox.host.tree import Tree
 from claudebox.record import Record
@@ -105,7 +105,7 @@ def _is_link(tree: Tree, route: _Route) -> bool:
 def _network(address: str) -> str:
     """The network of an address: 192.168.1.0/24 for 192.168.1.5/24."""
     text, _, length = address.partition("/")
-    packed = socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+    packed = inet_pton(AF_INET6 if ":" in text else AF_INET, text)
     rest = 8 * len(packed) - int(length) if length else 0
     number = int.from_bytes(packed, "big") >> rest << rest
     return f"{_text(number.to_bytes(len(packed), 'big'))}/{8 * len(packed) - rest}"
@@ -121,7 +121,7 @@ def _resolvers(tree: Tree) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _is_address(text: str) -> bool:
     try:
-        socket.inet_pton(socket.AF_INET6 if ":" in text else socket.AF_INET, text)
+        inet_pton(AF_INET6 if ":" in text else AF_INET, text)
     except (OSError, ValueError):
         return False  # an address with a zone, fe80::1%eth0, is refused, too: the box is on another link
     return True
@@ -129,7 +129,8 @@ def _is_address(text: str) -> bool:
 
 def own_addresses() -> tuple[str, ...]:
     """Every address of this host. The kernel is asked, because no file of /proc has the prefixes of IPv4."""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW) as kernel:
+    kernel = socket(AF_NETLINK, SOCK_RAW)
+    try:
         question = (HEADER + ADDRESS_HEADER, DUMP_ADDRESSES, IS_DUMP_REQUEST, 1, 0)
         sizes = (4, 2, 2, 4, 4)
         request = b"".join(value.to_bytes(size, "little") for value, size in zip(question, sizes, strict=True))
@@ -138,6 +139,8 @@ def own_addresses() -> tuple[str, ...]:
         while _take_addresses(kernel.recv(BUFFER_BYTES), found):
             pass
         return tuple(found)
+    finally:
+        kernel.close()
 
 
 def _take_addresses(answer: bytes, found: dict[str, None]) -> bool:
@@ -165,7 +168,7 @@ def _addresses(body: bytes) -> list[str]:
 
 
 def _text(packed: bytes) -> str:
-    return socket.inet_ntop(socket.AF_INET if len(packed) == IPV4 else socket.AF_INET6, packed)
+    return inet_ntop(AF_INET if len(packed) == IPV4 else AF_INET6, packed)
 
 
 NAT64 = "64:ff9b::"  # the prefix behind which a network may translate to any IPv4 address

@@ -12,7 +12,6 @@ import os
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Facts
 from claudebox.features.network import NETWORK_FEATURE, grants, plan_network
-from claudebox.host.network import GLOBAL, NAT64, Neighbourhood, rejected_ranges
 from claudebox.host.programs import choose_uplink
 from claudebox.host.tree import Tree
 from claudebox.host.variables import AROUND, KINDS, is_loopback, split_port
@@ -27,6 +26,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import NoReturn
+
+    from claudebox.host.network import Neighbourhood
 
 
 RESOLVER = Origin.of_rule("resolver", "name servers, as this network tier reaches them")
@@ -213,6 +214,8 @@ def is_about_tun(message: str) -> bool:
 
 def internet_only(near: Neighbourhood, resolvers: tuple[Resolver, ...], host_ports: tuple[int, ...] = ()) -> str:
     """A ruleset with which everything may go out, except to what is private or near."""
+    from claudebox.host.network import GLOBAL, NAT64, rejected_ranges
+
     four, six = rejected_ranges(near.everything)
     return (
         "table inet claudebox {\n"
