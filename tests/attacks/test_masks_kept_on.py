@@ -209,3 +209,12 @@ def test_repository_of_a_worktree_gets_a_password(box: Box, account: Account) ->
     with running(box, str(config)) as inside:
         git(account, repository, "remote", "add", "origin", f"https://joe:{CANARY}@git.example/x.git")
         assert comes_true(lambda: inside.is_masked(str(config), "url = "), SOON)
+
+
+def test_symlink_takes_the_name_of_what_is_hidden(box: Box, env: Path) -> None:
+    """It leads to the project itself. What is hidden was settled when the box started."""
+    with running(box, ".env.production", options=("--hide", "private")) as inside:
+        (box.project / "private").symlink_to(".")
+        inside.save(".env.production", ENV)
+        assert comes_true(lambda: inside.is_masked(".env.production"), SOON)
+    assert ".env.production was made" in inside.errors.read_text()

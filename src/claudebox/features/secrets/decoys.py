@@ -64,7 +64,7 @@ def beside(launch: Launch) -> Companion:
     from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
     plan = launch.plan
-    numbers = dict.fromkeys(_hidden_files(launch.mounts), SHARED)
+    numbers = dict.fromkeys(find_hidden(launch.mounts, is_dir=False), SHARED)
     # Where nothing is kept of the project, nothing stays of this box either.
     is_kept = plan.state is not None and os.path.isdir(plan.state.directory)
     masks = plan.state.masks if plan.state is not None and is_kept else f"/tmp/claudebox-{os.urandom(8).hex()}"
@@ -147,12 +147,12 @@ def _hold(place: str) -> int:
     return held
 
 
-def _hidden_files(mounts: tuple[Mount, ...]) -> list[str]:
-    """The files of the host that are hidden. An empty decoy keeps them so, whoever saves them."""
+def find_hidden(mounts: tuple[Mount, ...], *, is_dir: bool) -> list[str]:
+    """The files or directories of the host that are hidden. An empty decoy keeps files so, whoever saves them."""
     found = []
     for hide in mounts:
         others = [mount for mount in mounts if mount.kind in FROM_HOST and is_below(hide.path, mount.path)]
-        base = find_holder(hide.path, others) if hide.kind == HIDE and not hide.is_dir else None
+        base = find_holder(hide.path, others) if hide.kind == HIDE and hide.is_dir == is_dir else None
         if base is not None:
             found.append(move(hide.path, base.path, base.source))
     return [path for path in found if not is_systems(path)]

@@ -31,9 +31,10 @@ from itertools import islice, zip_longest
 
 from claudebox import files
 from claudebox.errors import Problem
-from claudebox.features.secrets.decoys import LIVE, NOTES, SHARED, Keeping
+from claudebox.features.secrets.decoys import LIVE, NOTES, SHARED, Keeping, find_hidden
 from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
+from claudebox.paths import is_inside
 from claudebox.process.companion import READY, die_with_parent
 from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
 from claudebox.sandbox.mounts import find_appearances
@@ -555,6 +556,7 @@ class Head:
         self.keeping, self.hand, self.numbers = keeping, hand, dict(keeping.numbers)
         self.next = max((one for one in self.numbers.values() if one != SHARED), default=0) + 1
         self.lines = {line for one in set(self.numbers.values()) for line in _lines_of(self.decoy(one))}
+        self.hidden = find_hidden(keeping.mounts, is_dir=True)
         # Of files that the box sees as they are.
         self.shown = {path: _lines_of(path) for path in keeping.judging.secrets.shown}
 
@@ -568,6 +570,8 @@ class Head:
 
     def answer(self, path: str) -> tuple[int, int]:
         """The number of the decoy for a file, which it has written, and 0; or SHOW, and the inode of what was read."""
+        if any(is_inside(path, place) for place in self.hidden):
+            return SHARED, 0  # it is seen only if somebody has put another directory there: then no key of it, either
         for pause in AGAIN:
             there = _inode_of(path)
             try:
