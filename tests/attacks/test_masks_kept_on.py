@@ -218,3 +218,26 @@ def test_symlink_takes_the_name_of_what_is_hidden(box: Box, env: Path) -> None:
         inside.save(".env.production", ENV)
         assert comes_true(lambda: inside.is_masked(".env.production"), SOON)
     assert ".env.production was made" in inside.errors.read_text()
+
+
+@pytest.mark.parametrize("away", ["away", "node_modules/away"])
+@pytest.mark.parametrize("is_back", [True, False])
+def test_directory_is_moved_while_its_file_is_judged(box: Box, env: Path, away: str, is_back: bool) -> None:
+    """At its path there is nothing to judge then, nor to cover."""
+    place = "app" if is_back else away
+    with running(box, f"{place}/.env.local") as inside:
+        (box.project / "node_modules").mkdir()
+        judge, _ = keepers_of(inside.process.pid)
+        os.kill(judge, signal.SIGSTOP)
+        try:
+            inside.save("app/.env.local", ENV)
+            time.sleep(0.05)
+            (box.project / "app").rename(box.project / away)
+            time.sleep(0.5)
+        finally:
+            os.kill(judge, signal.SIGCONT)
+        time.sleep(0.5)
+        if is_back:
+            (box.project / away).rename(box.project / "app")
+        assert comes_true(lambda: inside.is_masked(f"{place}/.env.local"), SOON)
+    assert " was made: readable" in inside.errors.read_text()

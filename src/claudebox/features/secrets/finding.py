@@ -96,7 +96,7 @@ def find_secrets(
 
 
 def make_finder(facts: Facts) -> Finder:
-    """Who judges files anew while the box runs. What is hidden in it, its mounts say: by now a path may lead elsewhere."""
+    """Who judges files anew while the box runs. What is hidden, its mounts say: by now a path may lead elsewhere."""
     tree, person = Tree(facts.tree.root), facts.host.person
     indexes = Indexes(tree, facts.project, facts.repository.git_dir)
     key, _, _ = _recall(tree, facts.state, person.uid)

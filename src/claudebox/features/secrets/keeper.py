@@ -42,7 +42,7 @@ from claudebox.text import cut, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 SHOW = -1  # what the head says of a file that holds no secret
 LONGEST_PATH = 4200  # bytes of a message between the two
@@ -83,8 +83,9 @@ class Hand:
         self.news: dict[str, bool] = {}  # what has changed and is not masked, and whether it is a directory
         self.waiting: dict[str, None] = {}  # files to ask about
         self.asked: list[str] = []  # those about which it has, in this order
-        self.patience: dict[str, float] = {}  # until when new files wait for an answer, in this order
-        self.bare: set[str] = set()  # files that the box could read, and that the user has to know of
+        # Until when new files wait for an answer, in this order: by inode, since the box can move their directories.
+        self.patience: dict[int, tuple[float, str, int]] = {}  # with the path, and the directory's watch
+        self.bare: set[int] = set()  # inodes of files that the box could read, and that the user has to know of
 
     def work(self, head: int) -> None:
         """Take events about masked files first, then answers, then a part of the rest: so no flood holds up a mask."""
@@ -95,7 +96,7 @@ class Hand:
             poll.register(descriptor, select.POLLIN)
         for path, number in [*self.numbers.items()]:
             self.cover(path, number)
-            if path in self.bare:  # it was saved since it was found
+            if self.is_bare(path):  # it was saved since it was found
                 self.look(path)
         self.watches.add_closed()
         while True:
@@ -117,12 +118,12 @@ class Hand:
         if self.news or self.watches.has_more():
             return 0
         soonest = next(iter(self.patience.values()), None)
-        return None if soonest is None else max(0.0, soonest - time.monotonic()) * 1000
+        return None if soonest is None else max(0.0, soonest[0] - time.monotonic()) * 1000
 
     def take_events(self) -> None:
         events = self.watches.read_events()
         if events is None or len(self.news) + len(events) > MOST_NEWS:
-            self.watches.read_all_again()
+            self.watches.read_again(self.watches.directories)
             self.news, events = {}, dict.fromkeys(self.numbers, False)
         self.news |= events
         for path in self.numbers.keys() & self.news.keys():
@@ -137,7 +138,7 @@ class Hand:
 
     def meet(self, path: str, *, is_directory: bool) -> None:
         if is_directory:
-            self.watches.add(path)
+            self.watches.read_again([self.watches.add(path)])  # one that is known was moved, and we may have missed it
         else:
             self.look(path)
 
@@ -150,13 +151,19 @@ class Hand:
         self.cover(path, number)
         if number != SHARED:
             self.waiting[path] = None
-        elif path in self.bare:
+        elif self.is_bare(path):
             self.gaps.tell(path, "saved")
 
     def look_at_new(self, path: str) -> None:
-        here = open_beneath(self.host, path, files.NAME_ONLY) if self.judging.kind(path) is not None else -1
+        if self.judging.kind(path) is None:
+            return
+        above, name = os.path.split(path)
+        watch = self.watches.add(above)
+        directory = self.watches.directories.get(watch)
+        beneath = (self.host, path) if directory is None else (directory, name)
+        here = open_beneath(*beneath, files.NAME_ONLY)
         if here < 0:
-            return  # an ordinary one, removed meanwhile, or a symlink
+            return  # removed meanwhile, or a symlink
         with files.Open(here):
             status = os.fstat(here)
             if stat.S_ISDIR(status.st_mode):
@@ -165,19 +172,30 @@ class Hand:
             if stat.S_ISREG(status.st_mode) and not os.fstat(here).st_size:
                 self.gaps.note_shown(path, status)  # until something is written
                 return
-        self.patience.setdefault(path, time.monotonic() + GRACE)
+        self.patience.setdefault(status.st_ino, (time.monotonic() + GRACE, path, watch))
         self.waiting[path] = None
 
     def cover(self, path: str, number: int) -> None:
         if self.box.cover(path, number):
-            self.bare.add(path)
+            if status := files.lstat(None, path):
+                self.bare.add(status.st_ino)
+            else:
+                self.gaps.tell(path, "made")  # somebody moves it at this moment
+
+    def is_bare(self, path: str) -> bool:
+        status = files.lstat(None, path)
+        return status is not None and status.st_ino in self.bare
 
     def lose_patience(self) -> None:
-        """Cover new files about which the head has said nothing in time."""
-        for path, end in [*islice(self.patience.items(), FEW)]:
+        """Cover new files about which the head has said nothing in time, wherever their directories are now."""
+        for inode, (end, path, watch) in [*islice(self.patience.items(), FEW)]:
             if end <= time.monotonic():
-                del self.patience[path]
-                self.cover(path, SHARED)
+                del self.patience[inode]
+                is_known = watch in self.watches.directories
+                here = f"{self.watches.path_of(watch)}/{os.path.basename(path)}" if is_known else path
+                self.cover(here, SHARED)
+                if here != path:
+                    self.look(here)
 
     def ask(self) -> None:
         """Ask about files, those that are masked first: so a flood of new ones holds up none of these."""
@@ -195,25 +213,23 @@ class Hand:
         number, inode = map(int, said.split())
         if number != SHOW:
             self.mask(path, number)
-        elif path not in self.waiting and path not in self.asked:  # else it was written meanwhile
+        elif inode and path not in self.waiting and path not in self.asked:  # else it was written or moved meanwhile
             self.show(path, inode)
 
     def mask(self, path: str, number: int) -> None:
-        self.patience.pop(path, None)
         self.numbers[path] = number
         self.box.identify(number)
         self.cover(path, number)
-        if path in self.bare:
+        if self.is_bare(path):
             self.gaps.tell(path, "saved" if path in self.at_start else "made")
-            self.bare.discard(path)
 
     def show(self, path: str, inode: int) -> None:
-        self.patience.pop(path, None)
+        self.patience.pop(inode, None)
         self.numbers.pop(path, None)
         self.box.uncover(path, inode)
         if status := files.lstat(None, path):
             self.gaps.note_shown(path, status)
-        self.bare.discard(path)
+        self.bare.discard(inode)
 
 
 # The kernel's numbers: what happens in a directory, and to a file; then what it says besides.
@@ -244,7 +260,7 @@ class Watches:
         self.files: dict[int, str] = {}  # the paths of files that are watched themselves
         self.is_inside = False  # whether this process has the rights of the box's owner
         self.closed: list[str] = []  # directories that can be watched with these only
-        self.unread: list[int] = []  # watched directories of which the content was not looked at
+        self.unread: dict[int, None] = {}  # watched directories of which the content was not looked at
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
         self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
         self.next_sweep = 0.0
@@ -262,7 +278,7 @@ class Watches:
             if self.add(path) == -1:
                 hint = "sudo sysctl fs.inotify.max_user_watches=524288"
                 raise Problem(f"the kernel does not watch {path}, by which masks are kept on", hint)
-        self.read_all_again()
+        self.read_again([*self.directories])
         for path in directories[:MOST_AT_START]:
             self.add(path)
         self.room = min(len(self.directories) + MOST_LATER, self.room)
@@ -281,12 +297,12 @@ class Watches:
             os.close(here)
             return 0
         number = self.add_watch(here, IN_DIRECTORY)
-        if number < 0 or number in self.directories:  # then it was moved, and its content is known
+        if number < 0 or number in self.directories:
             os.close(here)
             return number
         self.directories[number] = here
         if self.is_inside:
-            self.unread.append(number)
+            self.unread[number] = None
         return number
 
     def is_wanted(self, path: str) -> bool:
@@ -353,8 +369,9 @@ class Watches:
             data = data[end:]
         return found
 
-    def read_all_again(self) -> None:
-        self.unread = [*self.directories]
+    def read_again(self, numbers: Iterable[int]) -> None:
+        """Have directories looked at behind those that wait already: so all are some time, however often one asks."""
+        self.unread |= {number: None for number in numbers if number in self.directories}
 
     def has_more(self) -> bool:
         return bool(self.unread or self.listing)
@@ -362,7 +379,8 @@ class Watches:
     def read_entries(self) -> list[tuple[str, bool]]:
         """A part of what is in the next directory, each path with whether that is a directory."""
         if self.listing is None and self.unread:
-            number = self.unread.pop(0)
+            number = next(iter(self.unread))
+            del self.unread[number]
             try:
                 self.listing = number, os.scandir(f"/proc/self/fd/{self.directories[number]}")
             except (KeyError, OSError):
@@ -507,13 +525,14 @@ class Gaps:
     def tell(self, path: str, what: str) -> None:
         """Tell of a file, once."""
         status = files.lstat(None, path)
-        if path in self.told or len(self.told) >= MOST_TOLD or status is None:
+        if path in self.told or len(self.told) >= MOST_TOLD:
             return
         self.told.add(path)
         inode, since = self.shown.get(path, (0, 0.0))
         name = cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
         # Under another name, or open since it held no secret.
-        if status.st_nlink > 1 or (inode == status.st_ino and time.monotonic() - since > LONG):
+        is_same = status is not None and inode == status.st_ino and time.monotonic() - since > LONG
+        if is_same or (status is not None and status.st_nlink > 1):
             self.say(f"{name} was {what} in a file that the agent has: it can read it")
         else:
             self.say(
