@@ -48,8 +48,8 @@ SHOW = -1  # what the head says of a file that holds no secret
 LONGEST_PATH = 4200  # bytes of a message between the two
 MOST_ASKED = 10  # files about which the hand asks before it has answers
 GRACE = 0.2  # seconds for which a new file waits for the head
-MOST_NEWS = 20_000  # of more, or if the kernel has lost some, all directories are looked at instead
-FEW = 10  # new things that are looked at before the next event
+MOST_NEWS = 20_000  # instead of more, or if the kernel has lost some, all directories are looked at
+FEW = 10  # new things, or directories, that are looked at before the next event
 
 
 def keep(keeping: Keeping, channel: int) -> None:
@@ -122,19 +122,26 @@ class Hand:
 
     def take_events(self) -> None:
         events = self.watches.read_events()
-        if events is None or len(self.news) + len(events) > MOST_NEWS:
+        is_whole = events is not None
+        events = events if events is not None else dict.fromkeys(self.numbers, False)
+        for path in self.numbers.keys() & events.keys():
+            self.meet(path, is_directory=events.pop(path))
+        # The box can make any number of other names, which are not kept: so these crowd out none that counts.
+        self.news |= {path: is_dir for path, is_dir in events.items() if is_dir or self.judging.kind(path) is not None}
+        if not is_whole or len(self.news) > MOST_NEWS:
+            self.news = dict(islice(self.news.items(), MOST_NEWS))
             self.watches.read_again(self.watches.directories)
-            self.news, events = {}, dict.fromkeys(self.numbers, False)
-        self.news |= events
-        for path in self.numbers.keys() & self.news.keys():
-            self.meet(path, is_directory=self.news.pop(path))
 
     def read_on(self) -> None:
-        """Look at a few new things, and at a part of the next directory."""
+        """Look at a few new things, and at a part of the next directories."""
         for path in [*islice(self.news, FEW)]:
             self.meet(path, is_directory=self.news.pop(path))
-        for path, is_directory in self.watches.read_entries():
-            self.meet(path, is_directory=is_directory)
+        room = AT_ONCE
+        while room > 0 and self.watches.has_more():
+            entries = self.watches.read_entries()
+            room -= len(entries) + AT_ONCE // FEW
+            for path, is_directory in entries:
+                self.meet(path, is_directory=is_directory)
 
     def meet(self, path: str, *, is_directory: bool) -> None:
         if is_directory:
@@ -503,7 +510,8 @@ class Box:
 
 MOST_SHOWN = 5000  # files of which it is known since when the box has them
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
-MOST_TOLD = 5  # files that are named
+MOST_TOLD = 5  # files that are named, of each kind: so the agent cannot use up the graver ones with lesser ones
+HAD, BRIEF, OTHER = "in files that the agent has", "readable for some ms", ""  # what is said of those that are not
 LONGEST_NAME = 18  # characters: what is said has to fit into a row of 80
 FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
 
@@ -515,6 +523,8 @@ class Gaps:
         self.keeping, self.channel = keeping, channel
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
         self.told: set[str] = set()
+        self.lines: dict[str, list[str]] = {HAD: [], BRIEF: [], OTHER: []}
+        self.more = dict.fromkeys(self.lines, 0)
         self.is_full = False
 
     def note_shown(self, path: str, status: os.stat_result) -> None:
@@ -523,31 +533,41 @@ class Gaps:
             self.shown[path] = status.st_ino, time.monotonic()
 
     def tell(self, path: str, what: str) -> None:
-        """Tell of a file, once."""
-        status = files.lstat(None, path)
-        if path in self.told or len(self.told) >= MOST_TOLD:
+        """Tell of a file, once. Of those above a limit only the number is said, at the end."""
+        if path in self.told:
             return
         self.told.add(path)
-        inode, since = self.shown.get(path, (0, 0.0))
-        name = cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
+        status, (inode, since) = files.lstat(None, path), self.shown.get(path, (0, 0.0))
+        is_forgotten = not inode and len(self.shown) >= MOST_SHOWN  # it may have had any
         # Under another name, or open since it held no secret.
-        is_same = status is not None and inode == status.st_ino and time.monotonic() - since > LONG
-        if is_same or (status is not None and status.st_nlink > 1):
-            self.say(f"{name} was {what} in a file that the agent has: it can read it")
+        is_old = status is not None and inode == status.st_ino and time.monotonic() - since > LONG
+        if is_forgotten or is_old or (status is not None and status.st_nlink > 1):
+            which, text = HAD, f"{what} in a file that the agent has: it can read it"
         else:
-            self.say(
-                f"{name} was {what}: readable for some ms{'' if self.keeping.is_review else ' (no gap: --review)'}"
-            )
+            hint = "" if self.keeping.is_review else " (no gap: --review)"
+            which, text = BRIEF, f"{what}: readable for some ms{hint}"
+        self.more[which] += len(self.lines[which]) >= MOST_TOLD
+        if not self.more[which]:
+            name = cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
+            self.say(f"{name} was {text}", which)
+        self.note()
 
     def tell_full(self) -> None:
         self.is_full = True
-        self.say(FULL)
+        self.say(FULL, OTHER)
 
-    def say(self, text: str) -> None:
+    def note(self) -> None:
+        """Have it all said at the end, the graver first. This never becomes shorter."""
+        more = {which: [f"and {n} more {which}"] if n else [] for which, n in self.more.items()}
+        lines = [f"claudebox: {line}\n" for which in self.lines for line in (*self.lines[which], *more[which])]
+        with open(f"{self.keeping.directory}/{NOTES}", "r+") as file:
+            file.writelines(lines)
+
+    def say(self, text: str, which: str) -> None:
         """Say a line now, and have it said again at the end."""
+        self.lines[which].append(text)
+        self.note()
         line = f"claudebox: {text}\n"
-        with open(f"{self.keeping.directory}/{NOTES}", "a") as file:
-            file.write(line)
         try:
             if os.fork():  # an agent can have filled a pipe that nobody reads: then to write takes forever
                 return
