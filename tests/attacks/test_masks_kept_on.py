@@ -241,3 +241,17 @@ def test_directory_is_moved_while_its_file_is_judged(box: Box, env: Path, away: 
             (box.project / away).rename(box.project / "app")
         assert comes_true(lambda: inside.is_masked(f"{place}/.env.local"), SOON)
     assert " was made: readable" in inside.errors.read_text()
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_saved_by_way_of_another_masked_name(box: Box, env: Path, account: Account, *, is_linked: bool) -> None:
+    """What was judged is at a masked path afterwards: nothing was moved away, unless it is elsewhere, too."""
+    with running(box, ".env", ".env.new") as inside:
+        for number in range(2):
+            account.write(box.project / ".env.new", f"{ENV}N={number}\n")
+            assert comes_true(lambda: inside.is_masked(".env.new"))
+            if is_linked:
+                os.link(box.project / ".env.new", box.project / f"app/had{number}")
+            (box.project / ".env.new").rename(box.project / ".env")
+            assert comes_true(lambda: inside.is_masked(".env"))
+    assert (".env.new was moved away" in " ".join(inside.errors.read_text().split())) == is_linked

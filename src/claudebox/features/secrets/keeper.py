@@ -596,6 +596,7 @@ class Head:
         self.next = max((one for one in self.numbers.values() if one != SHARED), default=0) + 1
         self.lines = {line for one in set(self.numbers.values()) for line in _lines_of(self.decoy(one))}
         self.hidden = find_hidden(keeping.mounts, is_dir=True)
+        self.identities: dict[str, str] = {}  # of files that were masked since: device and inode
         # Of files that the box sees as they are.
         self.shown = {path: _lines_of(path) for path in keeping.judging.secrets.shown}
 
@@ -618,7 +619,7 @@ class Head:
             except Exception:  # whatever is in a file, masks stay on
                 if path in self.numbers:
                     return self.numbers[path], 0
-                decoy, inode = (b"", files.PRIVATE_FILE), 0
+                decoy, inode = (b"", files.PRIVATE_FILE, "0 0"), 0
             if not there or _inode_of(path) != there or (decoy is None and path in self.keeping.numbers):
                 return self.numbers.get(path, SHOW), 0  # replaced at this moment, which is an event of its own
             if decoy is None:
@@ -626,10 +627,10 @@ class Head:
             if decoy[0]:
                 return self.write(path, *decoy), 0
             time.sleep(pause)  # git, for example, replaces its configuration several times
-        return self.write(path, b"", files.PRIVATE_FILE), 0
+        return self.write(path, b"", files.PRIVATE_FILE, "0 0"), 0
 
-    def find_decoy(self, path: str) -> tuple[tuple[bytes, int] | None, int]:
-        """What the box sees instead, and its mode; None if nothing in the file is secret. And the inode that was read.
+    def find_decoy(self, path: str) -> tuple[tuple[bytes, int, str] | None, int]:
+        """What the box sees instead, its mode, and which file it was made of; None if that holds no secret. And its inode.
 
         Lines of our own decoys are no secrets: the agent has copied them. Nor is what the box was shown of this file.
         """
@@ -641,20 +642,23 @@ class Head:
         pairs = zip_longest((content or b"").splitlines(), masked.decoy.splitlines())
         secret = {real for real, shown in pairs if real is not None and real != shown}
         is_news = path in self.keeping.numbers or secret - self.lines - self.shown.get(path, set())
-        return ((masked.decoy, masked.mode) if is_news or not masked.decoy else None), inode
+        decoy = masked.decoy, masked.mode, f"{masked.device} {masked.inode}"
+        return (decoy if is_news or not masked.decoy else None), inode
 
     def decoy(self, number: int) -> str:
         return f"{self.keeping.directory}/{number}"
 
-    def write(self, path: str, content: bytes, mode: int) -> int:
+    def write(self, path: str, content: bytes, mode: int, identity: str) -> int:
         """Write the decoy in place, so that a mask that is on shows it, too."""
         if len(self.lines) < MOST_LINES:
             self.lines.update(content.splitlines())
+        if path not in self.keeping.numbers and self.identities.get(path) != identity:
+            self.identities[path] = identity
+            with open(f"{self.keeping.directory}/{LIVE}", "ab") as file:
+                file.write(os.fsencode(f"{identity} {path}\0"))
         number = self.numbers.get(path)
         if number is None:
             self.numbers[path] = number = self.next if self.next < MOST_MASKS else SHARED
-            with open(f"{self.keeping.directory}/{LIVE}", "ab") as file:
-                file.write(os.fsencode(path) + b"\0")
             if number != SHARED:
                 files.write_new(self.decoy(number), content, mode)
                 self.next += 1
