@@ -630,7 +630,7 @@ class Head:
         return self.write(path, b"", files.PRIVATE_FILE, "0 0"), 0
 
     def find_decoy(self, path: str) -> tuple[tuple[bytes, int, str] | None, int]:
-        """What the box sees instead, its mode, and which file it was made of; None if that holds no secret. And its inode.
+        """What the box sees instead, its mode, and of which file; None if that holds no secret. And the inode.
 
         Lines of our own decoys are no secrets: the agent has copied them. Nor is what the box was shown of this file.
         """
