@@ -209,3 +209,49 @@ def test_repository_of_a_worktree_gets_a_password(box: Box, account: Account) ->
     with running(box, str(config)) as inside:
         git(account, repository, "remote", "add", "origin", f"https://joe:{CANARY}@git.example/x.git")
         assert comes_true(lambda: inside.is_masked(str(config), "url = "), SOON)
+
+
+def test_symlink_takes_the_name_of_what_is_hidden(box: Box, env: Path) -> None:
+    """It leads to the project itself. What is hidden was settled when the box started."""
+    with running(box, ".env.production", options=("--hide", "private")) as inside:
+        (box.project / "private").symlink_to(".")
+        inside.save(".env.production", ENV)
+        assert comes_true(lambda: inside.is_masked(".env.production"), SOON)
+    assert ".env.production was made" in inside.errors.read_text()
+
+
+@pytest.mark.parametrize("away", ["away", "node_modules/away"])
+@pytest.mark.parametrize("is_back", [True, False])
+def test_directory_is_moved_while_its_file_is_judged(box: Box, env: Path, away: str, is_back: bool) -> None:
+    """At its path there is nothing to judge then, nor to cover."""
+    place = "app" if is_back else away
+    with running(box, f"{place}/.env.local") as inside:
+        (box.project / "node_modules").mkdir()
+        judge, _ = keepers_of(inside.process.pid)
+        os.kill(judge, signal.SIGSTOP)
+        try:
+            inside.save("app/.env.local", ENV)
+            time.sleep(0.05)
+            (box.project / "app").rename(box.project / away)
+            time.sleep(0.5)
+        finally:
+            os.kill(judge, signal.SIGCONT)
+        time.sleep(0.5)
+        if is_back:
+            (box.project / away).rename(box.project / "app")
+        assert comes_true(lambda: inside.is_masked(f"{place}/.env.local"), SOON)
+    assert " was made: readable" in inside.errors.read_text()
+
+
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_saved_by_way_of_another_masked_name(box: Box, env: Path, account: Account, *, is_linked: bool) -> None:
+    """What was judged is at a masked path afterwards: nothing was moved away, unless it is elsewhere, too."""
+    with running(box, ".env", ".env.new") as inside:
+        for number in range(2):
+            account.write(box.project / ".env.new", f"{ENV}N={number}\n")
+            assert comes_true(lambda: inside.is_masked(".env.new"))
+            if is_linked:
+                os.link(box.project / ".env.new", box.project / f"app/had{number}")
+            (box.project / ".env.new").rename(box.project / ".env")
+            assert comes_true(lambda: inside.is_masked(".env"))
+    assert (".env.new was moved away" in " ".join(inside.errors.read_text().split())) == is_linked

@@ -31,7 +31,7 @@ LOCK = "lock"  # held by each box of the project: what lies beside it without on
 DOTENVS = ",.local,.development,.production,.staging,.test,.development.local,.production.local,.test.local"
 NOTES = "notes"  # a file beside the decoys: what to tell when the box has ended
 MOST_NOTES = 4096  # bytes
-LIVE = "live"  # another one: the files that were masked while the box ran
+LIVE = "live"  # another one: the files that were masked while the box ran, each behind its device and inode
 MOST_LIVE = 1 << 20  # bytes
 MOST_MOVED = 5  # those of them that are named
 MOVED = "moved away by the box, unless you did it: the next one may read it. Look for it, or replace the secret"
@@ -64,7 +64,7 @@ def beside(launch: Launch) -> Companion:
     from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 
     plan = launch.plan
-    numbers = dict.fromkeys(_hidden_files(launch.mounts), SHARED)
+    numbers = dict.fromkeys(find_hidden(launch.mounts, is_dir=False), SHARED)
     # Where nothing is kept of the project, nothing stays of this box either.
     is_kept = plan.state is not None and os.path.isdir(plan.state.directory)
     masks = plan.state.masks if plan.state is not None and is_kept else f"/tmp/claudebox-{os.urandom(8).hex()}"
@@ -107,24 +107,31 @@ def made(launch: Launch, root: str) -> Deed:
         message, _, hint = said.decode(errors="replace").partition("\0")
         raise Problem(message, hint) if message else ended()
     notes, live = (os.open(f"{kept.decoys}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in (NOTES, LIVE))  # gone then
+    judging, project = launch.get(Judging), launch.plan.project
+    masked = [one.path for one in judging.secrets.masked]
     return lambda _: say(
-        _moved(launch.plan.project, launch.get(Judging).directories(), os.read(live, MOST_LIVE))
+        _moved(project, judging.directories(), masked, os.read(live, MOST_LIVE))
         + os.read(notes, MOST_NOTES).decode(errors="replace")
     )
 
 
-def _moved(project: str, searched: Iterable[str], live: bytes) -> str:
+def _moved(project: str, searched: Iterable[str], masked: Iterable[str], live: bytes) -> str:
     """Say which files that were masked while the box ran the next start will not find: nothing kept them there."""
     from claudebox.text import escape, fill
 
-    gone = []
-    for path in os.fsdecode(live).split("\0")[:-1]:
+    lines = (line.split(" ", 2) for line in os.fsdecode(live).split("\0")[:-1])
+    files_of, gone = {path: (int(device), int(inode)) for device, inode, path in lines}, []
+    for path in files_of:
         above = os.path.dirname(path)
         if table.is_swap(path):
             continue  # the editor has removed it
         is_apart = above not in searched and not (SKIPPED - {GIT}).isdisjoint(above[len(project) :].split("/"))
         if is_apart or os.path.realpath(path) != path or not os.path.lexists(path):
             gone.append(path)
+    # The user has saved another one by renaming it: the very file is at a path that stays masked, and nowhere else.
+    found = [status for path in {*masked, *files_of} - {*gone} if (status := files.lstat(None, path))]
+    kept = {(status.st_dev, status.st_ino) for status in found if status.st_nlink == 1}
+    gone = [path for path in gone if files_of[path] not in kept]
     names = ", ".join(escape(path.removeprefix(f"{project}/")) for path in gone[:MOST_MOVED])
     more = f" and {len(gone) - MOST_MOVED} more" if len(gone) > MOST_MOVED else ""
     text = f"claudebox: {names}{more} {'was' if len(gone) == 1 else 'were'} {MOVED}"
@@ -147,12 +154,12 @@ def _hold(place: str) -> int:
     return held
 
 
-def _hidden_files(mounts: tuple[Mount, ...]) -> list[str]:
-    """The files of the host that are hidden. An empty decoy keeps them so, whoever saves them."""
+def find_hidden(mounts: tuple[Mount, ...], *, is_dir: bool) -> list[str]:
+    """The files or directories of the host that are hidden. An empty decoy keeps files so, whoever saves them."""
     found = []
     for hide in mounts:
         others = [mount for mount in mounts if mount.kind in FROM_HOST and is_below(hide.path, mount.path)]
-        base = find_holder(hide.path, others) if hide.kind == HIDE and not hide.is_dir else None
+        base = find_holder(hide.path, others) if hide.kind == HIDE and hide.is_dir == is_dir else None
         if base is not None:
             found.append(move(hide.path, base.path, base.source))
     return [path for path in found if not is_systems(path)]

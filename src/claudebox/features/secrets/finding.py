@@ -70,7 +70,7 @@ def find_secrets(
     named = [*_named(tree, project, entries, also), *((path, GIT) for path in find_configs(tree, git_dirs))]
     key, known, lines = _recall(tree, state, host.person.uid)
     files = loose.files()
-    reveals = Reveals(tree, project, host.person.home, settings)
+    reveals = Reveals(tree, project, host.person.home, settings[REVEAL], settings[HIDES])
     closed = find_closed(tree, entries, project, host.person.uid, reveals)
     if not (named or known or files or closed or settings[REVEAL]):
         return Secrets(also=tuple(also.items())) if also else None
@@ -96,11 +96,12 @@ def find_secrets(
 
 
 def make_finder(facts: Facts) -> Finder:
-    """Who judges files anew while the box runs."""
+    """Who judges files anew while the box runs. What is hidden, its mounts say: by now a path may lead elsewhere."""
     tree, person = Tree(facts.tree.root), facts.host.person
     indexes = Indexes(tree, facts.project, facts.repository.git_dir)
     key, _, _ = _recall(tree, facts.state, person.uid)
-    return Finder(tree, indexes, Reveals(tree, facts.project, person.home, facts.settings), key, is_live=True)
+    reveals = Reveals(tree, facts.project, person.home, facts.settings[REVEAL])
+    return Finder(tree, indexes, reveals, key, is_live=True)
 
 
 def _recall(tree: Tree, instance: Instance | None, uid: int) -> tuple[bytes, list[str], tuple[str, ...]]:
@@ -325,11 +326,13 @@ def hide_crowds(paths: list[str], project: str) -> list[str]:
 class Reveals:
     """The wishes of the user, and which of them had something to show."""
 
-    def __init__(self, tree: Tree, project: str, home: str, settings: Settings) -> None:
+    def __init__(
+        self, tree: Tree, project: str, home: str, reveals: tuple[Word, ...], hides: tuple[Word, ...] = ()
+    ) -> None:
         self.tree, self.project, self.home = tree, project, home
         self.keys: dict[str, dict[str, Word]] = {}  # by the path of a file, those that are shown as they are
-        self.files = {reveal: self._revealed(reveal) for reveal in settings[REVEAL] if not self._names_key(reveal)}
-        self.hidden = [place for hide in settings[HIDES] for place in self._places(hide)]
+        self.files = {reveal: self._revealed(reveal) for reveal in reveals if not self._names_key(reveal)}
+        self.hidden = [place for hide in hides for place in self._places(hide)]
         self.used: set[Word] = set()
 
     def _places(self, word: Word) -> tuple[str, ...]:

@@ -31,9 +31,10 @@ from itertools import islice, zip_longest
 
 from claudebox import files
 from claudebox.errors import Problem
-from claudebox.features.secrets.decoys import LIVE, NOTES, SHARED, Keeping
+from claudebox.features.secrets.decoys import LIVE, NOTES, SHARED, Keeping, find_hidden
 from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
+from claudebox.paths import is_inside
 from claudebox.process.companion import READY, die_with_parent
 from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
 from claudebox.sandbox.mounts import find_appearances
@@ -41,14 +42,14 @@ from claudebox.text import cut, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 SHOW = -1  # what the head says of a file that holds no secret
 LONGEST_PATH = 4200  # bytes of a message between the two
 MOST_ASKED = 10  # files about which the hand asks before it has answers
 GRACE = 0.2  # seconds for which a new file waits for the head
-MOST_NEWS = 20_000  # of more, or if the kernel has lost some, all directories are looked at instead
-FEW = 10  # new things that are looked at before the next event
+MOST_NEWS = 20_000  # instead of more, or if the kernel has lost some, all directories are looked at
+FEW = 10  # new things, or directories, that are looked at before the next event
 
 
 def keep(keeping: Keeping, channel: int) -> None:
@@ -82,8 +83,9 @@ class Hand:
         self.news: dict[str, bool] = {}  # what has changed and is not masked, and whether it is a directory
         self.waiting: dict[str, None] = {}  # files to ask about
         self.asked: list[str] = []  # those about which it has, in this order
-        self.patience: dict[str, float] = {}  # until when new files wait for an answer, in this order
-        self.bare: set[str] = set()  # files that the box could read, and that the user has to know of
+        # Until when new files wait for an answer, in this order: by inode, since the box can move their directories.
+        self.patience: dict[int, tuple[float, str, int]] = {}  # with the path, and the directory's watch
+        self.bare: set[int] = set()  # inodes of files that the box could read, and that the user has to know of
 
     def work(self, head: int) -> None:
         """Take events about masked files first, then answers, then a part of the rest: so no flood holds up a mask."""
@@ -94,7 +96,7 @@ class Hand:
             poll.register(descriptor, select.POLLIN)
         for path, number in [*self.numbers.items()]:
             self.cover(path, number)
-            if path in self.bare:  # it was saved since it was found
+            if self.is_bare(path):  # it was saved since it was found
                 self.look(path)
         self.watches.add_closed()
         while True:
@@ -116,27 +118,34 @@ class Hand:
         if self.news or self.watches.has_more():
             return 0
         soonest = next(iter(self.patience.values()), None)
-        return None if soonest is None else max(0.0, soonest - time.monotonic()) * 1000
+        return None if soonest is None else max(0.0, soonest[0] - time.monotonic()) * 1000
 
     def take_events(self) -> None:
         events = self.watches.read_events()
-        if events is None or len(self.news) + len(events) > MOST_NEWS:
-            self.watches.read_all_again()
-            self.news, events = {}, dict.fromkeys(self.numbers, False)
-        self.news |= events
-        for path in self.numbers.keys() & self.news.keys():
-            self.meet(path, is_directory=self.news.pop(path))
+        is_whole = events is not None
+        events = events if events is not None else dict.fromkeys(self.numbers, False)
+        for path in self.numbers.keys() & events.keys():
+            self.meet(path, is_directory=events.pop(path))
+        # The box can make any number of other names, which are not kept: so these crowd out none that counts.
+        self.news |= {path: is_dir for path, is_dir in events.items() if is_dir or self.judging.kind(path) is not None}
+        if not is_whole or len(self.news) > MOST_NEWS:
+            self.news = dict(islice(self.news.items(), MOST_NEWS))
+            self.watches.read_again(self.watches.directories)
 
     def read_on(self) -> None:
-        """Look at a few new things, and at a part of the next directory."""
+        """Look at a few new things, and at a part of the next directories."""
         for path in [*islice(self.news, FEW)]:
             self.meet(path, is_directory=self.news.pop(path))
-        for path, is_directory in self.watches.read_entries():
-            self.meet(path, is_directory=is_directory)
+        room = AT_ONCE
+        while room > 0 and self.watches.has_more():
+            entries = self.watches.read_entries()
+            room -= len(entries) + AT_ONCE // FEW
+            for path, is_directory in entries:
+                self.meet(path, is_directory=is_directory)
 
     def meet(self, path: str, *, is_directory: bool) -> None:
         if is_directory:
-            self.watches.add(path)
+            self.watches.read_again([self.watches.add(path)])  # one that is known was moved, and we may have missed it
         else:
             self.look(path)
 
@@ -149,13 +158,19 @@ class Hand:
         self.cover(path, number)
         if number != SHARED:
             self.waiting[path] = None
-        elif path in self.bare:
+        elif self.is_bare(path):
             self.gaps.tell(path, "saved")
 
     def look_at_new(self, path: str) -> None:
-        here = open_beneath(self.host, path, files.NAME_ONLY) if self.judging.kind(path) is not None else -1
+        if self.judging.kind(path) is None:
+            return
+        above, name = os.path.split(path)
+        watch = self.watches.add(above)
+        directory = self.watches.directories.get(watch)
+        beneath = (self.host, path) if directory is None else (directory, name)
+        here = open_beneath(*beneath, files.NAME_ONLY)
         if here < 0:
-            return  # an ordinary one, removed meanwhile, or a symlink
+            return  # removed meanwhile, or a symlink
         with files.Open(here):
             status = os.fstat(here)
             if stat.S_ISDIR(status.st_mode):
@@ -164,19 +179,30 @@ class Hand:
             if stat.S_ISREG(status.st_mode) and not os.fstat(here).st_size:
                 self.gaps.note_shown(path, status)  # until something is written
                 return
-        self.patience.setdefault(path, time.monotonic() + GRACE)
+        self.patience.setdefault(status.st_ino, (time.monotonic() + GRACE, path, watch))
         self.waiting[path] = None
 
     def cover(self, path: str, number: int) -> None:
         if self.box.cover(path, number):
-            self.bare.add(path)
+            if status := files.lstat(None, path):
+                self.bare.add(status.st_ino)
+            else:
+                self.gaps.tell(path, "made")  # somebody moves it at this moment
+
+    def is_bare(self, path: str) -> bool:
+        status = files.lstat(None, path)
+        return status is not None and status.st_ino in self.bare
 
     def lose_patience(self) -> None:
-        """Cover new files about which the head has said nothing in time."""
-        for path, end in [*islice(self.patience.items(), FEW)]:
+        """Cover new files about which the head has said nothing in time, wherever their directories are now."""
+        for inode, (end, path, watch) in [*islice(self.patience.items(), FEW)]:
             if end <= time.monotonic():
-                del self.patience[path]
-                self.cover(path, SHARED)
+                del self.patience[inode]
+                is_known = watch in self.watches.directories
+                here = f"{self.watches.path_of(watch)}/{os.path.basename(path)}" if is_known else path
+                self.cover(here, SHARED)
+                if here != path:
+                    self.look(here)
 
     def ask(self) -> None:
         """Ask about files, those that are masked first: so a flood of new ones holds up none of these."""
@@ -194,25 +220,23 @@ class Hand:
         number, inode = map(int, said.split())
         if number != SHOW:
             self.mask(path, number)
-        elif path not in self.waiting and path not in self.asked:  # else it was written meanwhile
+        elif inode and path not in self.waiting and path not in self.asked:  # else it was written or moved meanwhile
             self.show(path, inode)
 
     def mask(self, path: str, number: int) -> None:
-        self.patience.pop(path, None)
         self.numbers[path] = number
         self.box.identify(number)
         self.cover(path, number)
-        if path in self.bare:
+        if self.is_bare(path):
             self.gaps.tell(path, "saved" if path in self.at_start else "made")
-            self.bare.discard(path)
 
     def show(self, path: str, inode: int) -> None:
-        self.patience.pop(path, None)
+        self.patience.pop(inode, None)
         self.numbers.pop(path, None)
         self.box.uncover(path, inode)
         if status := files.lstat(None, path):
             self.gaps.note_shown(path, status)
-        self.bare.discard(path)
+        self.bare.discard(inode)
 
 
 # The kernel's numbers: what happens in a directory, and to a file; then what it says besides.
@@ -243,7 +267,7 @@ class Watches:
         self.files: dict[int, str] = {}  # the paths of files that are watched themselves
         self.is_inside = False  # whether this process has the rights of the box's owner
         self.closed: list[str] = []  # directories that can be watched with these only
-        self.unread: list[int] = []  # watched directories of which the content was not looked at
+        self.unread: dict[int, None] = {}  # watched directories of which the content was not looked at
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
         self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
         self.next_sweep = 0.0
@@ -261,7 +285,7 @@ class Watches:
             if self.add(path) == -1:
                 hint = "sudo sysctl fs.inotify.max_user_watches=524288"
                 raise Problem(f"the kernel does not watch {path}, by which masks are kept on", hint)
-        self.read_all_again()
+        self.read_again([*self.directories])
         for path in directories[:MOST_AT_START]:
             self.add(path)
         self.room = min(len(self.directories) + MOST_LATER, self.room)
@@ -280,12 +304,12 @@ class Watches:
             os.close(here)
             return 0
         number = self.add_watch(here, IN_DIRECTORY)
-        if number < 0 or number in self.directories:  # then it was moved, and its content is known
+        if number < 0 or number in self.directories:
             os.close(here)
             return number
         self.directories[number] = here
         if self.is_inside:
-            self.unread.append(number)
+            self.unread[number] = None
         return number
 
     def is_wanted(self, path: str) -> bool:
@@ -352,8 +376,9 @@ class Watches:
             data = data[end:]
         return found
 
-    def read_all_again(self) -> None:
-        self.unread = [*self.directories]
+    def read_again(self, numbers: Iterable[int]) -> None:
+        """Have directories looked at behind those that wait already: so all are some time, however often one asks."""
+        self.unread |= {number: None for number in numbers if number in self.directories}
 
     def has_more(self) -> bool:
         return bool(self.unread or self.listing)
@@ -361,7 +386,8 @@ class Watches:
     def read_entries(self) -> list[tuple[str, bool]]:
         """A part of what is in the next directory, each path with whether that is a directory."""
         if self.listing is None and self.unread:
-            number = self.unread.pop(0)
+            number = next(iter(self.unread))
+            del self.unread[number]
             try:
                 self.listing = number, os.scandir(f"/proc/self/fd/{self.directories[number]}")
             except (KeyError, OSError):
@@ -484,7 +510,8 @@ class Box:
 
 MOST_SHOWN = 5000  # files of which it is known since when the box has them
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
-MOST_TOLD = 5  # files that are named
+MOST_TOLD = 5  # files that are named, of each kind: so the agent cannot use up the graver ones with lesser ones
+HAD, BRIEF, OTHER = "in files that the agent has", "readable for some ms", ""  # what is said of those that are not
 LONGEST_NAME = 18  # characters: what is said has to fit into a row of 80
 FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
 
@@ -496,6 +523,8 @@ class Gaps:
         self.keeping, self.channel = keeping, channel
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
         self.told: set[str] = set()
+        self.lines: dict[str, list[str]] = {HAD: [], BRIEF: [], OTHER: []}
+        self.more = dict.fromkeys(self.lines, 0)
         self.is_full = False
 
     def note_shown(self, path: str, status: os.stat_result) -> None:
@@ -504,30 +533,41 @@ class Gaps:
             self.shown[path] = status.st_ino, time.monotonic()
 
     def tell(self, path: str, what: str) -> None:
-        """Tell of a file, once."""
-        status = files.lstat(None, path)
-        if path in self.told or len(self.told) >= MOST_TOLD or status is None:
+        """Tell of a file, once. Of those above a limit only the number is said, at the end."""
+        if path in self.told:
             return
         self.told.add(path)
-        inode, since = self.shown.get(path, (0, 0.0))
-        name = cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
+        status, (inode, since) = files.lstat(None, path), self.shown.get(path, (0, 0.0))
+        is_forgotten = not inode and len(self.shown) >= MOST_SHOWN  # it may have had any
         # Under another name, or open since it held no secret.
-        if status.st_nlink > 1 or (inode == status.st_ino and time.monotonic() - since > LONG):
-            self.say(f"{name} was {what} in a file that the agent has: it can read it")
+        is_old = status is not None and inode == status.st_ino and time.monotonic() - since > LONG
+        if is_forgotten or is_old or (status is not None and status.st_nlink > 1):
+            which, text = HAD, f"{what} in a file that the agent has: it can read it"
         else:
-            self.say(
-                f"{name} was {what}: readable for some ms{'' if self.keeping.is_review else ' (no gap: --review)'}"
-            )
+            hint = "" if self.keeping.is_review else " (no gap: --review)"
+            which, text = BRIEF, f"{what}: readable for some ms{hint}"
+        self.more[which] += len(self.lines[which]) >= MOST_TOLD
+        if not self.more[which]:
+            name = cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
+            self.say(f"{name} was {text}", which)
+        self.note()
 
     def tell_full(self) -> None:
         self.is_full = True
-        self.say(FULL)
+        self.say(FULL, OTHER)
 
-    def say(self, text: str) -> None:
+    def note(self) -> None:
+        """Have it all said at the end, the graver first. This never becomes shorter."""
+        more = {which: [f"and {n} more {which}"] if n else [] for which, n in self.more.items()}
+        lines = [f"claudebox: {line}\n" for which in self.lines for line in (*self.lines[which], *more[which])]
+        with open(f"{self.keeping.directory}/{NOTES}", "r+") as file:
+            file.writelines(lines)
+
+    def say(self, text: str, which: str) -> None:
         """Say a line now, and have it said again at the end."""
+        self.lines[which].append(text)
+        self.note()
         line = f"claudebox: {text}\n"
-        with open(f"{self.keeping.directory}/{NOTES}", "a") as file:
-            file.write(line)
         try:
             if os.fork():  # an agent can have filled a pipe that nobody reads: then to write takes forever
                 return
@@ -555,6 +595,8 @@ class Head:
         self.keeping, self.hand, self.numbers = keeping, hand, dict(keeping.numbers)
         self.next = max((one for one in self.numbers.values() if one != SHARED), default=0) + 1
         self.lines = {line for one in set(self.numbers.values()) for line in _lines_of(self.decoy(one))}
+        self.hidden = find_hidden(keeping.mounts, is_dir=True)
+        self.identities: dict[str, str] = {}  # of files that were masked since: device and inode
         # Of files that the box sees as they are.
         self.shown = {path: _lines_of(path) for path in keeping.judging.secrets.shown}
 
@@ -568,6 +610,8 @@ class Head:
 
     def answer(self, path: str) -> tuple[int, int]:
         """The number of the decoy for a file, which it has written, and 0; or SHOW, and the inode of what was read."""
+        if any(is_inside(path, place) for place in self.hidden):
+            return SHARED, 0  # it is seen only if somebody has put another directory there: then no key of it, either
         for pause in AGAIN:
             there = _inode_of(path)
             try:
@@ -575,7 +619,7 @@ class Head:
             except Exception:  # whatever is in a file, masks stay on
                 if path in self.numbers:
                     return self.numbers[path], 0
-                decoy, inode = (b"", files.PRIVATE_FILE), 0
+                decoy, inode = (b"", files.PRIVATE_FILE, "0 0"), 0
             if not there or _inode_of(path) != there or (decoy is None and path in self.keeping.numbers):
                 return self.numbers.get(path, SHOW), 0  # replaced at this moment, which is an event of its own
             if decoy is None:
@@ -583,10 +627,10 @@ class Head:
             if decoy[0]:
                 return self.write(path, *decoy), 0
             time.sleep(pause)  # git, for example, replaces its configuration several times
-        return self.write(path, b"", files.PRIVATE_FILE), 0
+        return self.write(path, b"", files.PRIVATE_FILE, "0 0"), 0
 
-    def find_decoy(self, path: str) -> tuple[tuple[bytes, int] | None, int]:
-        """What the box sees instead, and its mode; None if nothing in the file is secret. And the inode that was read.
+    def find_decoy(self, path: str) -> tuple[tuple[bytes, int, str] | None, int]:
+        """What the box sees instead, its mode, and of which file; None if that holds no secret. And the inode.
 
         Lines of our own decoys are no secrets: the agent has copied them. Nor is what the box was shown of this file.
         """
@@ -598,20 +642,23 @@ class Head:
         pairs = zip_longest((content or b"").splitlines(), masked.decoy.splitlines())
         secret = {real for real, shown in pairs if real is not None and real != shown}
         is_news = path in self.keeping.numbers or secret - self.lines - self.shown.get(path, set())
-        return ((masked.decoy, masked.mode) if is_news or not masked.decoy else None), inode
+        decoy = masked.decoy, masked.mode, f"{masked.device} {masked.inode}"
+        return (decoy if is_news or not masked.decoy else None), inode
 
     def decoy(self, number: int) -> str:
         return f"{self.keeping.directory}/{number}"
 
-    def write(self, path: str, content: bytes, mode: int) -> int:
+    def write(self, path: str, content: bytes, mode: int, identity: str) -> int:
         """Write the decoy in place, so that a mask that is on shows it, too."""
         if len(self.lines) < MOST_LINES:
             self.lines.update(content.splitlines())
+        if path not in self.keeping.numbers and self.identities.get(path) != identity:
+            self.identities[path] = identity
+            with open(f"{self.keeping.directory}/{LIVE}", "ab") as file:
+                file.write(os.fsencode(f"{identity} {path}\0"))
         number = self.numbers.get(path)
         if number is None:
             self.numbers[path] = number = self.next if self.next < MOST_MASKS else SHARED
-            with open(f"{self.keeping.directory}/{LIVE}", "ab") as file:
-                file.write(os.fsencode(path) + b"\0")
             if number != SHARED:
                 files.write_new(self.decoy(number), content, mode)
                 self.next += 1

@@ -18,7 +18,9 @@ MANY = 200
 
 
 def hand_of(project: Path, directories: tuple[str, ...] = ()) -> keeper.Hand:
-    judging = SimpleNamespace(directories=lambda: directories, also={}, kind=lambda _: None)
+    judging = SimpleNamespace(
+        directories=lambda: directories, also={}, kind=lambda path: ("all", "") if ".env" in path else None
+    )
     numbers = {f"{project}/.env": 0}
     return keeper.Hand(Keeping(str(project), str(project), "/", numbers, (), cast(Judging, judging), 2, False), -1)
 
@@ -86,3 +88,52 @@ def test_few_open_files_are_left_for_masks(tmp_path: Path, monkeypatch: pytest.M
     assert (len(hand.watches.directories), hand.watches.is_full) == (10, True)
     hand.watches.close()
     os.close(hand.host)
+
+
+@pytest.mark.parametrize("is_lost", [True, False])
+def test_flood_holds_up_no_new_file_for_ever(
+    hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_lost: bool
+) -> None:
+    """The box makes names that say nothing, faster than they are looked at. The kernel may lose some, too."""
+    monkeypatch.setattr(keeper, "MOST_NEWS", 5)
+    looked = list[str]()
+    monkeypatch.setattr(hand, "look", looked.append)
+    for number in range(MANY):
+        (tmp_path / f"{number}").mkdir()
+        hand.watches.add(f"{tmp_path}/{number}")
+    hand.take_events()
+    (tmp_path / f"{MANY - 1}/.env.new").touch()
+    for turn in range(MANY * 2):
+        for number in range(keeper.FEW * 2):
+            (tmp_path / f"0/{turn}-{number}").touch()
+        if is_lost:
+            os.read(hand.watches.events, 1 << 16)
+            monkeypatch.setattr(hand.watches, "read_events", lambda: None)
+        hand.take_events()
+        hand.read_on()
+        if f"{tmp_path}/{MANY - 1}/.env.new" in looked:
+            break
+    else:
+        pytest.fail("it was never looked at")
+    while hand.news or hand.watches.has_more():
+        hand.read_on()
+
+
+def test_agents_own_files_use_up_nothing_that_is_told(
+    hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fork", lambda: 1)
+    (tmp_path / "notes").touch()
+    for number in range(8):
+        (tmp_path / f".env.{number}").touch()
+        hand.gaps.tell(f"{tmp_path}/.env.{number}", "made")
+    (tmp_path / ".env.had").touch()
+    os.link(tmp_path / ".env.had", tmp_path / "had")
+    hand.gaps.tell(f"{tmp_path}/.env.had", "made")
+    monkeypatch.setattr(keeper, "MOST_SHOWN", 0)
+    (tmp_path / ".env.open").touch()
+    hand.gaps.tell(f"{tmp_path}/.env.open", "made")
+    said = (tmp_path / "notes").read_text().splitlines()
+    assert [line.split()[1] for line in said] == [".env.had", ".env.open", *(f".env.{n}" for n in range(5)), "and"]
+    assert all("can read it" in line for line in said[:2])
+    assert "3 more" in said[-1]
