@@ -281,3 +281,67 @@ def test_word_that_is_no_program_holds_nothing(box: Box, account: Account, repos
     account.write(repository / "main", "x\n", 0o755)
     done = box.inside("sh", "-c", "rm main; echo new > main")
     assert (done.returncode, said(done)) == (0, ""), done.stderr
+
+
+# Where nobody looks, because a name or a setting says so.
+
+
+def whole_report(box: Box) -> str:
+    return " ".join(box.claudebox("--report").stdout.split())
+
+
+def change_meanwhile(box: Box, script: str, *changes: tuple[str, ...], options: tuple[str, ...] = ()) -> str:
+    """What is said of a box beside which the user runs some commands; the script waits for them."""
+    account, project = box.account, box.project
+    words = box_words(box, "sh", "-c", f"touch started; until test -e done; do sleep 0.02; done; {script}")
+    words = (words[0], *options, *words[1:])
+    with account.running("sh", "-c", 'exec "$@" 2>said', "-", *words, cwd=project) as process:
+        assert comes_true((project / "started").exists)
+        for change in changes:
+            account.run(*change, cwd=project)
+        account.write(project / "done")
+        process.wait(60)
+    return " ".join((project / "said").read_text().split())
+
+
+FILL_PRIVATE = """
+mkdir -p $0/.vscode; echo {} > $0/.vscode/tasks.json; echo evil > $0/.envrc
+git init -q $0/r; git -C $0/r config core.fsmonitor evil
+"""
+
+
+@pytest.mark.parametrize("way", ["absent", "moved", "symlink"])
+def test_place_that_is_not_hidden_after_all_is_looked_at(
+    box: Box, account: Account, repository: Path, way: str
+) -> None:
+    private = "private" if way != "moved" else "area/private"
+    if way == "moved":
+        account.write(repository / private / "mine", "x\n")
+    if way == "symlink":
+        account.run("ln", "-s", "app", private, cwd=repository)
+    script = {"absent": "", "moved": "mv area away; ", "symlink": f"rm {private}; "}[way] + FILL_PRIVATE
+    box.inside("sh", "-c", script, private, options=("--hide", private))
+    report = whole_report(box)
+    for name in (".vscode/tasks.json", ".envrc", "r/.git core.fsmonitor = evil"):
+        assert f"new {private}/{name}" in report
+
+
+def test_what_the_user_does_in_a_hidden_place_is_no_news(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "private/.envrc", "x\n")
+    account.write(repository / "private/node_modules/x/.vscode/tasks.json", "{}\n")
+    changes = ("sh", "-c", "echo y > private/.envrc; mkdir private/.vscode; echo {} > private/.vscode/tasks.json")
+    assert change_meanwhile(box, "true", changes, options=("--hide", "private")) == ""
+
+
+WITH_KEY = '{"mcpServers": {"a": {"command": "srv", "env": {"API_KEY": "sk-proj-Zq81LkPw02mXv7TtBn45RsYc93Hd"}}}}\n'
+EVIL_SERVER = """echo '{"mcpServers": {"a": {"command": "./evil"}}}' > .mcp.json"""
+
+
+def test_masked_file_that_the_user_removes_is_looked_at(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / ".mcp.json", WITH_KEY)
+    assert "changed .mcp.json" in change_meanwhile(box, EVIL_SERVER, ("rm", ".mcp.json"))
+
+
+def test_masked_file_that_the_user_edits_is_no_news(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / ".mcp.json", WITH_KEY)
+    assert change_meanwhile(box, f"({EVIL_SERVER}) 2>/dev/null", ("sed", "s/srv/own/w .mcp.json", ".mcp.json")) == ""

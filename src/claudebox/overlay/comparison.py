@@ -156,11 +156,13 @@ def _read_indexes(tree: Tree, git_dirs: Iterable[str]) -> dict[str, bytes]:
 class Comparison:
     """Looks at everything as it is after the box, and compares it with what was there before.
 
-    The tree has to be a new one: an old one remembers what it has read.
+    The tree has to be a new one: an old one remembers what it has read. `closed` is what the box cannot have changed.
     """
 
-    def __init__(self, tree: Tree, guard: Guard, home: str, before: Picture) -> None:
-        self.tree, self.guard, self.before = tree, guard, before
+    def __init__(
+        self, tree: Tree, guard: Guard, home: str, before: Picture, closed: frozenset[str] = frozenset()
+    ) -> None:
+        self.tree, self.guard, self.before, self.closed = tree, guard, before, closed
         self.known = {one.path for one in known_places(guard)}
         self.opened = [one.path for one in guard.opened if one.group != GIT]
         found = places.find_places(
@@ -183,7 +185,7 @@ class Comparison:
     def _walk(self) -> list[walk.Entry]:
         """Walk as before the box, and through the directories that the walk skips, where nobody looked then."""
         tree, roots = self.tree, self.guard.roots
-        entries = [*walk.walk_project(tree, roots[0], WANTED, hidden=self.guard.hidden)]
+        entries = [*walk.walk_project(tree, roots[0], WANTED, hidden=self.closed)]
         for directory in roots[1:]:
             entries += walk.list_directory(tree, directory, WANTED)
         statuses = [tree.status(path) for root in roots for path in (root, f"{root}/{DOT_GIT}")]
@@ -327,7 +329,8 @@ class Comparison:
         """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
         inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
         names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
-        is_looked_at = walk.SKIPPED.isdisjoint(names) and place.reason not in (INCLUDED, git.PROGRAM)
+        is_looked_at = walk.SKIPPED.isdisjoint(names) and self.guard.hidden.isdisjoint(inside)
+        is_looked_at &= place.reason not in (INCLUDED, git.PROGRAM)
         if place.path in self.known or is_looked_at:
             return False
         statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]

@@ -15,24 +15,24 @@ from claudebox.errors import suppress
 from claudebox.host.git.directory import common_dir, read_refs
 from claudebox.host.tree import Tree
 from claudebox.host.walk import UNREAD
-from claudebox.model import MASK, Launch, Plan, Trace
+from claudebox.model import HIDE, MASK, Launch, Plan, Trace
 from claudebox.output.terminal import ask, choose, errors_style, no_such_number, numbers_in, say
 from claudebox.overlay import kept
 from claudebox.overlay.comparison import Comparison, Leftover, Picture, take_picture
 from claudebox.overlay.git import DETOUR, git_directories
-from claudebox.paths import is_below
+from claudebox.paths import is_below, parents
 from claudebox.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Iterable, Set
 
     from claudebox.model import Deed
     from claudebox.overlay.history import Carried
     from claudebox.overlay.screen import Row, View
 
     Ask = Callable[[str], str]
-    Layers = tuple[tuple[str, int], ...]  # directories of the host with layers over them, and a descriptor of each
+    Held = tuple[tuple[str, int], ...]  # places of the host, and a descriptor of each
 
 MOST_LOOKS = 20  # for directories in each other that were locked
 KEEP, SHOW, QUARANTINE = "keep", "show", "quarantine"
@@ -52,13 +52,14 @@ def watch_project(launch: Launch) -> Deed:
     if kept.can_change_claudebox(plan):
         _import_everything()
     picture = kept.keep_picture(plan, kept.oldest(before, others))
-    layers = _hold_layers(plan)
+    layers = _hold(one.path for one in (plan.review.covered if plan.review is not None else ()))
+    closed = _hold(_closed(plan, before))
 
     def deed(may_ask: bool) -> None:
         # A box that has ended meanwhile may have undone what it did, and left it to this one to do it again. One that
         # still runs looks itself.
         ended = {path: one for path, one in others.items() if not os.path.lexists(path)}
-        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers) and picture:
+        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers, closed=closed) and picture:
             os.unlink(picture)
 
     return deed
@@ -72,15 +73,17 @@ def _import_everything() -> None:
     del difflib, history, screen
 
 
-def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "", layers: Layers = ()) -> bool:
+def report(
+    plan: Plan, before: Picture, asking: Ask | None, heading: str = "", layers: Held = (), closed: Held = ()
+) -> bool:
     """Take away what git did not write, say what has changed, and ask what to do with it, if somebody can be asked.
 
     Returns whether all of it was looked at and kept. The exit status does not depend on it: that is the program's.
     """
     has_looked = False
     try:
-        there = {path for path, layer in layers if _is_there(path, layer)}
-        leftovers = find_leftovers(plan, before, there)
+        there = _still_there(layers)
+        leftovers = find_leftovers(plan, before, there, _still_there(closed))
         strange = [one for one in leftovers if one.is_strange]
         # Nobody has to be asked: the next prompt may run git there. An agent can fill the disk.
         told = _move_away(plan, strange, _view(plan), removes=True) if strange else ""
@@ -112,30 +115,37 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "", l
     return has_looked
 
 
-def _hold_layers(plan: Plan) -> Layers:
-    """Name the host's directory below each layer by a descriptor, so that no other can get its inode."""
+def _closed(plan: Plan, before: Picture) -> list[str]:
+    """What the box has hidden or masked of what counts: it cannot change that itself."""
+    masked = [one.covers for one in plan.mounts if one.kind == MASK and one.covers in before.files]
+    return masked + [one.path for one in plan.mounts if one.kind == HIDE and one.path in plan.guard.hidden]
+
+
+def _hold(paths: Iterable[str]) -> Held:
+    """Name what the box has mounted something over by descriptors, so that nothing else can get such an inode."""
     held: list[tuple[str, int]] = []
-    for one in plan.review.covered if plan.review is not None else ():
+    for path in paths:
         try:
-            held.append((one.path, os.open(one.path, files.NAME_ONLY)))
+            held.append((path, os.open(path, files.NAME_ONLY)))
         except OSError:
-            held.append((one.path, -1))
+            held.append((path, -1))
     return tuple(held)
 
 
-def _is_there(path: str, layer: int) -> bool:
-    """Whether a directory is the one over which the layer was mounted. The kernel takes the layer of others away."""
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(layer))
-    except OSError:
-        return False
+def _still_there(held: Held) -> frozenset[str]:
+    """The paths at which there is still the same. From anything else the kernel has taken the mount away."""
+    found: list[str] = []
+    for path, descriptor in held:
+        with suppress(OSError):
+            found += [path] if os.path.samestat(os.lstat(path), os.fstat(descriptor)) else []
+    return frozenset(found)
 
 
-def find_leftovers(plan: Plan, before: Picture, layers: Container[str]) -> list[Leftover]:
+def find_leftovers(plan: Plan, before: Picture, layers: Set[str], closed: frozenset[str]) -> list[Leftover]:
     # If claudebox was killed, that box may have had more than this one: `--mount-rw`.
     guard = plan.guard.replace(roots=tuple(dict.fromkeys((*plan.guard.roots, *before.roots))))
     for _ in range(MOST_LOOKS):
-        comparison = Comparison(Tree(), guard, plan.person.home, before)
+        comparison = Comparison(Tree(), guard, plan.person.home, before, closed)
         # Git would still write a file that it knows in a directory of its own that an agent has locked.
         locked = [entry.path for entry in comparison.detours if entry.kind == UNREAD]
         if not locked or not make_listable(locked):
@@ -143,18 +153,19 @@ def find_leftovers(plan: Plan, before: Picture, layers: Container[str]) -> list[
     made = {*map(common_dir, git_directories(comparison.places))} - before.refs.keys()
     if made and plan.state is not None:
         kept.note_introduced(plan.state.reports, {*map(os.fsencode, made)}, is_whole=True)
-    masked = {mount.covers for mount in plan.mounts if mount.kind == MASK}  # the box cannot change these
-    return [one for one in comparison.leftovers() if one.path not in masked and not _has_landed(plan, one, layers)]
+    return [one for one in comparison.leftovers() if not _is_others(plan, one, layers, closed)]
 
 
-def _has_landed(plan: Plan, leftover: Leftover, layers: Container[str]) -> bool:
-    """Whether it is in a layer that was there to the end: then the box has not changed it itself.
+def _is_others(plan: Plan, leftover: Leftover, layers: Set[str], closed: Set[str]) -> bool:
+    """Whether it was hidden, masked or in a layer to the end: then the box has not changed it itself.
 
     Somebody here has, or it has just landed.
     """
     old, new = leftover.old, leftover.new
     if old is not None and new is not None and old.names > 1 and old.identity[:2] == new.identity[:2]:
-        return False  # the box may have another name for it, in no layer; what lands is a new file
+        return False  # the box may have another name for it, with no mount over it; what lands is a new file
+    if not closed.isdisjoint((leftover.path, *parents(leftover.path))):
+        return True
     number = plan.review.over(leftover.path) if plan.review is not None else -1
     return plan.review is not None and number >= 0 and plan.review.covered[number].path in layers
 
