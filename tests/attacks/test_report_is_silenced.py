@@ -345,3 +345,44 @@ def test_masked_file_that_the_user_removes_is_looked_at(box: Box, account: Accou
 def test_masked_file_that_the_user_edits_is_no_news(box: Box, account: Account, repository: Path) -> None:
     account.write(repository / ".mcp.json", WITH_KEY)
     assert change_meanwhile(box, f"({EVIL_SERVER}) 2>/dev/null", ("sed", "s/srv/own/w .mcp.json", ".mcp.json")) == ""
+
+
+UNDER_OTHER_NAMES = (
+    ".claude/skills/target/SKILL.md",
+    ".claude/agents/.cache/a.md",
+    ".claude/commands/node_modules/venv/c.md",
+    ".claude/skills/evil.sample/SKILL.md",
+    ".devcontainer/venv/devcontainer.json",
+    ".devcontainer/x.sample/devcontainer.json",
+    ".mise/tasks/_build/x",
+    ".vscode/target/tasks.json",
+    ".vscode/tasks.sample",
+)
+
+
+@pytest.mark.parametrize("existed", [False, True])
+def test_no_name_hides_something_in_a_guarded_place(
+    box: Box, account: Account, repository: Path, existed: bool
+) -> None:
+    for name in UNDER_OTHER_NAMES if existed else ():
+        account.write(repository / name.split("/")[0] / "x", "x\n")
+    script = 'for file; do mkdir -p "${file%/*}"; echo evil > "$file"; done'
+    box.inside(
+        "sh", "-c", script, "-", *UNDER_OTHER_NAMES, options=("--review", "off", "--writable", ".")[: 4 * existed]
+    )
+    report = whole_report(box)
+    for name in UNDER_OTHER_NAMES:
+        assert f"new {name}" in report
+
+
+def test_no_name_hides_a_worktree(box: Box, repository: Path) -> None:
+    names = (".envrc", ".mcp.json", ".vscode/tasks.json")
+    script = """
+    git worktree add -q .claude/worktrees/target; cd .claude/worktrees/target
+    mkdir .vscode; for file; do echo evil > $file; done
+    """
+    heard = said(box.inside("sh", "-ec", script, "-", *names))
+    assert TITLE in heard
+    report = whole_report(box)
+    for name in names:
+        assert f"new .claude/worktrees/target/{name}" in report

@@ -98,7 +98,7 @@ class Picture(Record):
 def take_picture(tree: Tree, guard: Guard) -> Picture:
     since = time.time_ns() - COARSEST_CLOCK
     known = known_places(guard)
-    files = _fingerprint(tree, known)
+    files = _fingerprint(tree, guard.roots, known)
     hooks = [one.path for one in known if one.reason == git.HOOKS]
     managers = [one.path for one in known if one.group == COMMIT]
     active = [path for path in files if any(is_inside(path, one) for one in hooks)]
@@ -118,7 +118,7 @@ def take_picture(tree: Tree, guard: Guard) -> Picture:
     watched = tuple(one for root, has in hooked.items() for one in places.find_manifests(tree, root, has_hooks=has))
     modules = {root: frozenset(places.find_modules(tree, root)) for root in hooked if runs_modules}
     refs, indexes = read_all_refs(tree, git_dirs), _read_indexes(tree, whole)
-    files = {**_fingerprint(tree, watched), **files}
+    files = {**_fingerprint(tree, guard.roots, watched), **files}
     return Picture(guard.roots, files, since, watched, whole, refs, indexes, modules)
 
 
@@ -126,9 +126,11 @@ def known_places(guard: Guard) -> tuple[Guarded, ...]:
     return (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
 
 
-def _fingerprint(tree: Tree, looked_at: Iterable[Guarded]) -> dict[str, Trace]:
-    wanted = (place.path for place in looked_at if place.group != UNSEEN)
-    return Fingerprint(tree, places.NOT_ENTERED).take(wanted)
+def _fingerprint(tree: Tree, roots: Roots, looked_at: Iterable[Guarded]) -> dict[str, Trace]:
+    wanted = [place for place in looked_at if place.group != UNSEEN]
+    hooks = {place.path for place in wanted if place.reason == git.HOOKS}
+    paths = [place.path for place in wanted]
+    return Fingerprint(tree, {path for path in paths if places.is_whole(path, roots)}, hooks).take(paths)
 
 
 def _repository(tree: Tree, root: str) -> str:
@@ -175,7 +177,7 @@ class Comparison:
             *before.watched,
             *(Guarded(entry.path, GIT, DETOUR) for entry in found.detours if entry.kind != STRANGE),
         )
-        self.files = _fingerprint(tree, self.places)
+        self.files = _fingerprint(tree, guard.roots, self.places)
         self.files_in: dict[str, list[str]] = {place.path: [] for place in self.places}
         for path in self.files:
             for above in parents(path):

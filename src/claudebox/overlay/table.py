@@ -149,6 +149,8 @@ def why(path: str) -> Reason | None:
         if name.lower() == DOT_GIT or (name in FILLED and DOT_GIT in rest):
             return Reason(OBEYED, is_grave=True)
         if name in FILLED:
+            if parts[:number][-2:] == [CLAUDES, WORKTREES]:
+                continue
             break
         if name == CLAUDES and rest[:1] == [WORKTREES]:
             continue
