@@ -386,3 +386,21 @@ def test_no_name_hides_a_worktree(box: Box, repository: Path) -> None:
     report = whole_report(box)
     for name in names:
         assert f"new .claude/worktrees/target/{name}" in report
+
+
+@pytest.mark.parametrize("mode", ["0", "444", "100"])
+@pytest.mark.parametrize("place", [".", "app", "app/.vscode"])
+def test_locked_directory_is_looked_at(box: Box, repository: Path, place: str, mode: str) -> None:
+    script = "mkdir app/.vscode; for one in app app/.vscode; do echo evil > $one/.envrc; done"
+    heard = said(box.inside("sh", "-c", f"{script}; chmod {mode} app/.vscode; chmod {mode} {place}"))
+    assert "is broken" not in heard
+    assert "app/.envrc" in heard
+    assert "app/.vscode/.envrc" in heard
+
+
+def test_directory_that_the_user_has_locked_stays_so(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "mine/x", "x\n")
+    (repository / "mine").chmod(0)
+    assert said(box.inside("sh", "-c", "touch app/x")) == ""
+    assert (repository / "mine").stat().st_mode & 0o777 == 0
+    (repository / "mine").chmod(0o755)

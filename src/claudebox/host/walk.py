@@ -208,8 +208,8 @@ def _behind(tree: Tree, project: str, link: str) -> str:
 def search_rest(tree: Tree, project: str, since: int, *, modes: bool) -> list[Entry]:
     """Search the directories that the walk skips, when the box has ended and nobody waits for a start.
 
-    There it finds repositories, and symlinks that are younger than `since`. With `modes` all files of the project are
-    looked at, to find those that are privileged.
+    There it finds repositories, and symlinks that are younger than `since`. In all of the project it finds directories
+    that were locked since, and with `modes` files that are privileged.
     """
     found: list[Entry] = []
     waiting, seen = [(project, False)], 0
@@ -219,9 +219,9 @@ def search_rest(tree: Tree, project: str, since: int, *, modes: bool) -> list[En
         if seen > MOST_DIRECTORIES_AFTERWARDS:
             return [*found, Entry(directory, BEYOND)]
         try:
-            listing = os.scandir(tree.root + directory + ROOM)
+            listing = os.scandir(f"{tree.root}{directory}{ROOM}.")  # the dot needs the right to enter
         except OSError:
-            found += [Entry(directory, UNREAD)] if is_skipped and _mode_since(tree, directory, since) else []
+            found += [Entry(directory, UNREAD)] if _mode_since(tree, directory, since) else []
             continue
         with listing:
             for entry in listing:

@@ -167,10 +167,14 @@ class Comparison:
         self.tree, self.guard, self.before, self.closed = tree, guard, before, closed
         self.known = {one.path for one in known_places(guard)}
         self.opened = [one.path for one in guard.opened if one.group != GIT]
+        entries = self._walk()
         found = places.find_places(
-            tree, guard.roots, self._walk(), git.Account(home, guard.git_configs), guard.ways, since=before.since
+            tree, guard.roots, entries, git.Account(home, guard.git_configs), guard.ways, since=before.since
         )
         self.detours = found.detours
+        unread = [one.path for one in entries if one.kind == walk.UNREAD and one.path not in self.known]
+        unread += [one.path for one in found.detours if one.kind == walk.UNREAD]
+        self.unread = sorted(unread, key=len)  # nearest to the root first
         self.places = (
             *(one for one in found.guarded if any(is_inside(one.path, root) for root in guard.roots)),
             *found.others,

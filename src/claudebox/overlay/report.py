@@ -14,7 +14,6 @@ from claudebox import files
 from claudebox.errors import suppress
 from claudebox.host.git.directory import common_dir, read_refs
 from claudebox.host.tree import Tree
-from claudebox.host.walk import UNREAD
 from claudebox.model import HIDE, MASK, Launch, Plan, Trace
 from claudebox.output.terminal import ask, choose, errors_style, no_such_number, numbers_in, say
 from claudebox.overlay import kept
@@ -83,20 +82,20 @@ def report(
     has_looked = False
     try:
         there = _still_there(layers)
-        leftovers = find_leftovers(plan, before, there, _still_there(closed))
+        leftovers, is_whole = find_leftovers(plan, before, there, _still_there(closed))
         strange = [one for one in leftovers if one.is_strange]
         # Nobody has to be asked: the next prompt may run git there. An agent can fill the disk.
         told = _move_away(plan, strange, _view(plan), removes=True) if strange else ""
         told += "".join(LAYER_GONE.format(escape(path)) for path, _ in layers if path not in there)
         carried = _find_carried(plan, before)
         if not leftovers and not carried and not told:
-            return True
+            return is_whole
         from claudebox.overlay import history, screen
 
         view, commits = _view(plan), carried or history.Carried()
         plain = view.replace(style=view.style.replace(colour=False))
         kept_text = heading + plain.all_rows(leftovers, commits, told)
-        has_looked = kept.keep_report(plan.state, kept_text, plain.whole(leftovers, commits))
+        has_looked = kept.keep_report(plan.state, kept_text, plain.whole(leftovers, commits)) and is_whole
         # All of it is done and kept before anything is said: perhaps nobody listens.
         listed = screen.rows([one for one in leftovers if not one.is_strange])
         is_asked = asking is not None and bool(listed)
@@ -141,19 +140,21 @@ def _still_there(held: Held) -> frozenset[str]:
     return frozenset(found)
 
 
-def find_leftovers(plan: Plan, before: Picture, layers: Set[str], closed: frozenset[str]) -> list[Leftover]:
+def find_leftovers(
+    plan: Plan, before: Picture, layers: Set[str], closed: frozenset[str]
+) -> tuple[list[Leftover], bool]:
+    """What the box has left; and whether everything could be looked at that an agent may have locked."""
     # If claudebox was killed, that box may have had more than this one: `--mount-rw`.
     guard = plan.guard.replace(roots=tuple(dict.fromkeys((*plan.guard.roots, *before.roots))))
     for _ in range(MOST_LOOKS):
         comparison = Comparison(Tree(), guard, plan.person.home, before, closed)
-        # Git would still write a file that it knows in a directory of its own that an agent has locked.
-        locked = [entry.path for entry in comparison.detours if entry.kind == UNREAD]
-        if not locked or not make_listable(locked):
+        # Git and others would still find a file that they know in a directory that an agent has locked.
+        if not (is_locked := make_listable(comparison.unread)):
             break
     made = {*map(common_dir, git_directories(comparison.places))} - before.refs.keys()
     if made and plan.state is not None:
         kept.note_introduced(plan.state.reports, {*map(os.fsencode, made)}, is_whole=True)
-    return [one for one in comparison.leftovers() if not _is_others(plan, one, layers, closed)]
+    return [one for one in comparison.leftovers() if not _is_others(plan, one, layers, closed)], not is_locked
 
 
 def _is_others(plan: Plan, leftover: Leftover, layers: Set[str], closed: Set[str]) -> bool:
@@ -284,14 +285,14 @@ def remove(path: str) -> None:
 
 
 def make_listable(directories: list[str]) -> bool:
-    """Let the user list directories of theirs again. Returns whether that was possible."""
-    try:
-        for directory in directories:
-            with files.Parent(directory) as (above, name):
-                os.close(files.open_hidden_directory(above, name)[0])
-    except OSError:
-        return False
-    return True
+    """Let the user list directories of theirs again. Returns whether one of them was locked."""
+    was_locked = False
+    for directory in directories:
+        with suppress(OSError), files.Parent(directory) as (above, name):
+            descriptor, mode = files.open_hidden_directory(above, name)
+            os.close(descriptor)
+            was_locked |= mode & files.PRIVATE != files.PRIVATE
+    return was_locked
 
 
 def _make_writable(directory: int) -> None:
