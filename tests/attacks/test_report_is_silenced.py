@@ -404,3 +404,8 @@ def test_directory_that_the_user_has_locked_stays_so(box: Box, account: Account,
     assert said(box.inside("sh", "-c", "touch app/x")) == ""
     assert (repository / "mine").stat().st_mode & 0o777 == 0
     (repository / "mine").chmod(0o755)
+
+
+def test_lock_of_a_flake_is_named(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "flake.lock", "{}\n")
+    assert "changed flake.lock" in said(box.inside("sh", "-c", "echo '{1}' > flake.lock"))

@@ -163,5 +163,6 @@ def why(path: str) -> Reason | None:
 
 
 def is_harmless(name: str) -> bool:
-    lower = name.lower()
+    """Whether a dot name is nobody's business."""
+    lower = name.lower() if name[:1] == "." else ""
     return lower in HARMLESS or lower.endswith(HARMLESS_ENDS) or lower.startswith(HARMLESS_BEGINNINGS)
