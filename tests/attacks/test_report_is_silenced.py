@@ -409,3 +409,9 @@ def test_directory_that_the_user_has_locked_stays_so(box: Box, account: Account,
 def test_lock_of_a_flake_is_named(box: Box, account: Account, repository: Path) -> None:
     account.write(repository / "flake.lock", "{}\n")
     assert "changed flake.lock" in said(box.inside("sh", "-c", "echo '{1}' > flake.lock"))
+
+
+def test_repository_of_jujutsu_that_is_elsewhere_is_named(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / ".jj/repo/config.toml", "\n")
+    script = "mkdir -p app/.jj; echo ../../evil > app/.jj/repo"
+    assert "new app/.jj/repo (another version control system obeys it)" in said(box.inside("sh", "-c", script))

@@ -92,8 +92,14 @@ def _by_table(tree: Tree, entry: Entry, roots: set[str]) -> Iterator[Guarded]:
     for row in held_rows(entry.name):
         if row.group in IN_ROOTS and posixpath.dirname(entry.path) not in roots:
             continue
-        for part in walled_parts(tree, entry.path) if row.is_tools else [row.inner]:
+        for part in walled_parts(tree, entry.path) if row.is_tools else [_inner(tree, entry.path, row.inner)]:
             yield Guarded(f"{entry.path}/{part}" if part else entry.path, row.group, row.reason)
+
+
+def _inner(tree: Tree, directory: str, inner: str) -> str:
+    """A part of a directory; or the file on the way to it, which may say where the rest is."""
+    above = (one for one in parents(f"/{inner}")[::-1] if tree.is_file(f"{directory}{one}"))
+    return next(above, f"/{inner}")[1:]
 
 
 def walled_parts(tree: Tree, directory: str) -> list[str]:
