@@ -329,8 +329,11 @@ def test_place_that_is_not_hidden_after_all_is_looked_at(
 def test_what_the_user_does_in_a_hidden_place_is_no_news(box: Box, account: Account, repository: Path) -> None:
     account.write(repository / "private/.envrc", "x\n")
     account.write(repository / "private/node_modules/x/.vscode/tasks.json", "{}\n")
-    changes = ("sh", "-c", "echo y > private/.envrc; mkdir private/.vscode; echo {} > private/.vscode/tasks.json")
+    script = "echo y > private/.envrc; mkdir private/.vscode private/mine; echo {} > private/.vscode/tasks.json"
+    changes = ("sh", "-c", f"{script}; chmod 0 private/mine")
     assert change_meanwhile(box, "true", changes, options=("--hide", "private")) == ""
+    assert (repository / "private/mine").stat().st_mode & 0o777 == 0
+    (repository / "private/mine").chmod(0o755)
 
 
 WITH_KEY = '{"mcpServers": {"a": {"command": "srv", "env": {"API_KEY": "sk-proj-Zq81LkPw02mXv7TtBn45RsYc93Hd"}}}}\n'

@@ -17,7 +17,7 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from claudebox.host.git.index import Loose
 
@@ -205,11 +205,11 @@ def _behind(tree: Tree, project: str, link: str) -> str:
     return target if is_skipped and tree.is_plain_directory(target) else ""
 
 
-def search_rest(tree: Tree, project: str, since: int, *, modes: bool) -> list[Entry]:
+def search_rest(tree: Tree, project: str, since: int, closed: frozenset[str], *, modes: bool) -> list[Entry]:
     """Search the directories that the walk skips, when the box has ended and nobody waits for a start.
 
     There it finds repositories, and symlinks that are younger than `since`. In all of the project it finds directories
-    that were locked since, and with `modes` files that are privileged.
+    that were locked since, and with `modes` files that are privileged. Those that are closed are not entered.
     """
     found: list[Entry] = []
     waiting, seen = [(project, False)], 0
@@ -227,7 +227,7 @@ def search_rest(tree: Tree, project: str, since: int, *, modes: bool) -> list[En
             for entry in listing:
                 name, path = entry.name, f"{directory}/{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
-                    waiting += [(path, is_skipped or name in SKIPPED)] if name != GIT else []
+                    waiting += [(path, is_skipped or name in SKIPPED)] if name != GIT and path not in closed else []
                 elif modes and entry.is_file(follow_symlinks=False) and _mode_since(tree, path, since) & PRIVILEGES:
                     found.append(Entry(path, PRIVILEGED))
                 if is_skipped and name in (GIT, "HEAD"):
@@ -348,15 +348,15 @@ REST = 0  # the mode of the trace that stands for many files
 class Fingerprint:
     """The files of some places at one moment, to compare them with another moment.
 
-    Left out are worktrees, the samples in `hooks`, and SKIPPED directories but those in places that count as a `whole`.
+    Left out are worktrees, the samples in `hooks`, and SKIPPED directories but those in a place that counts as a whole.
 
     Every launch does this, so it reads little: the content of small files, to show and undo a difference, and the
     status of all others. A box cannot forge the time at which the kernel changed a file's status last (ctime).
     Every place has room of its own: nothing that is left in one place keeps another from being looked at.
     """
 
-    def __init__(self, tree: Tree, whole: Container[str], hooks: Container[str]) -> None:
-        self.tree, self.whole, self.hooks = tree, whole, hooks
+    def __init__(self, tree: Tree, is_whole: Callable[[str], bool], hooks: Container[str]) -> None:
+        self.tree, self.is_whole, self.hooks = tree, is_whole, hooks
         self.files: dict[str, Trace] = {}
         self._room = MOST_BYTES
         self._seen = 0  # of one place
@@ -366,7 +366,8 @@ class Fingerprint:
     def take(self, places: Iterable[str]) -> dict[str, Trace]:
         for place in sorted(places, key=self.tree.is_plain_directory):  # so that files have their content before those
             self._seen, self._rest = 0, {}
-            self._skipped = frozenset() if place in self.whole else SKIPPED
+            is_whole = self.tree.is_plain_directory(place) and self.is_whole(place)
+            self._skipped = frozenset() if is_whole else SKIPPED
             self._take(place, 0)
             for first in list(self._rest)[:1]:
                 # The key of `hash` would be this process's own.

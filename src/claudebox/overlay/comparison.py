@@ -129,8 +129,7 @@ def known_places(guard: Guard) -> tuple[Guarded, ...]:
 def _fingerprint(tree: Tree, roots: Roots, looked_at: Iterable[Guarded]) -> dict[str, Trace]:
     wanted = [place for place in looked_at if place.group != UNSEEN]
     hooks = {place.path for place in wanted if place.reason == git.HOOKS}
-    paths = [place.path for place in wanted]
-    return Fingerprint(tree, {path for path in paths if places.is_whole(path, roots)}, hooks).take(paths)
+    return Fingerprint(tree, lambda path: places.is_whole(path, roots), hooks).take(place.path for place in wanted)
 
 
 def _repository(tree: Tree, root: str) -> str:
@@ -196,7 +195,7 @@ class Comparison:
             entries += walk.list_directory(tree, directory, WANTED)
         statuses = [tree.status(path) for root in roots for path in (root, f"{root}/{DOT_GIT}")]
         is_shared = any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)  # by a group
-        return entries + walk.search_rest(tree, roots[0], self.before.since, modes=is_shared)
+        return entries + walk.search_rest(tree, roots[0], self.before.since, self.closed, modes=is_shared)
 
     def leftovers(self) -> list[Leftover]:
         """All of it by risk: what the project's git obeys, then what lies in its root, other repositories, the rest."""
