@@ -305,7 +305,7 @@ class Guard(Record):
     absent: tuple[Guarded, ...] = ()  # would be guarded if they existed
     others: tuple[Guarded, ...] = ()  # the agent may write them; they are compared when the box has ended
     roots: tuple[str, ...] = ()  # the project, and whatever else of the host the agent can write
-    hidden: frozenset[str] = frozenset()  # in the project, from the box
+    hidden: frozenset[str] = frozenset()  # in the project, by the user's word: at the start nobody looked there
     git_configs: tuple[str, ...] = ()  # the user's own
     ways: Ways = Ways()
     direct: tuple[str, ...] = ()  # directories in those that are held which are not

@@ -216,3 +216,16 @@ def test_directories_in_each_other_many_times_hide_nothing_and_take_no_longer(sh
     assert any(line.startswith("not all commits of branch bomb") for line in found)
     assert "commit 1 of branch bomb changes lefthook.yml" in found
     assert time.monotonic() - before < 30
+
+
+@pytest.mark.parametrize("digits", [40, 64])
+def test_ref_of_no_object_hides_nothing(shop: Box, repository: Path, digits: int) -> None:
+    """Neither one that is as long as names of the other hash, nor one that has moved since the box before."""
+    for number, path in enumerate((".circleci/config.yml", ".travis.yml"), 1):
+        script = f"""
+        printf %0{digits}d {number} > .git/AAA_HEAD
+        git update-ref refs/heads/fix{number} "$(carry HEAD {path})"
+        """
+        named = {f"commit 1 of branch fix{number} changes {path}"}
+        ref = f"not all commits of AAA_HEAD were looked at: object {0:012} is missing"
+        assert said(shop, script) == {*named, ref}

@@ -281,3 +281,140 @@ def test_word_that_is_no_program_holds_nothing(box: Box, account: Account, repos
     account.write(repository / "main", "x\n", 0o755)
     done = box.inside("sh", "-c", "rm main; echo new > main")
     assert (done.returncode, said(done)) == (0, ""), done.stderr
+
+
+# Where nobody looks, because a name or a setting says so.
+
+
+def whole_report(box: Box) -> str:
+    return " ".join(box.claudebox("--report").stdout.split())
+
+
+def change_meanwhile(box: Box, script: str, *changes: tuple[str, ...], options: tuple[str, ...] = ()) -> str:
+    """What is said of a box beside which the user runs some commands; the script waits for them."""
+    account, project = box.account, box.project
+    words = box_words(box, "sh", "-c", f"touch started; until test -e done; do sleep 0.02; done; {script}")
+    words = (words[0], *options, *words[1:])
+    with account.running("sh", "-c", 'exec "$@" 2>said', "-", *words, cwd=project) as process:
+        assert comes_true((project / "started").exists)
+        for change in changes:
+            account.run(*change, cwd=project)
+        account.write(project / "done")
+        process.wait(60)
+    return " ".join((project / "said").read_text().split())
+
+
+FILL_PRIVATE = """
+mkdir -p $0/.vscode; echo {} > $0/.vscode/tasks.json; echo evil > $0/.envrc
+git init -q $0/r; git -C $0/r config core.fsmonitor evil
+"""
+
+
+@pytest.mark.parametrize("way", ["absent", "moved", "symlink"])
+def test_place_that_is_not_hidden_after_all_is_looked_at(
+    box: Box, account: Account, repository: Path, way: str
+) -> None:
+    private = "private" if way != "moved" else "area/private"
+    if way == "moved":
+        account.write(repository / private / "mine", "x\n")
+    if way == "symlink":
+        account.run("ln", "-s", "app", private, cwd=repository)
+    script = {"absent": "", "moved": "mv area away; ", "symlink": f"rm {private}; "}[way] + FILL_PRIVATE
+    box.inside("sh", "-c", script, private, options=("--hide", private))
+    report = whole_report(box)
+    for name in (".vscode/tasks.json", ".envrc", "r/.git core.fsmonitor = evil"):
+        assert f"new {private}/{name}" in report
+
+
+def test_what_the_user_does_in_a_hidden_place_is_no_news(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "private/.envrc", "x\n")
+    account.write(repository / "private/node_modules/x/.vscode/tasks.json", "{}\n")
+    script = "echo y > private/.envrc; mkdir private/.vscode private/mine; echo {} > private/.vscode/tasks.json"
+    changes = ("sh", "-c", f"{script}; chmod 0 private/mine")
+    assert change_meanwhile(box, "true", changes, options=("--hide", "private")) == ""
+    assert (repository / "private/mine").stat().st_mode & 0o777 == 0
+    (repository / "private/mine").chmod(0o755)
+
+
+WITH_KEY = '{"mcpServers": {"a": {"command": "srv", "env": {"API_KEY": "sk-proj-Zq81LkPw02mXv7TtBn45RsYc93Hd"}}}}\n'
+EVIL_SERVER = """echo '{"mcpServers": {"a": {"command": "./evil"}}}' > .mcp.json"""
+
+
+def test_masked_file_that_the_user_removes_is_looked_at(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / ".mcp.json", WITH_KEY)
+    assert "changed .mcp.json" in change_meanwhile(box, EVIL_SERVER, ("rm", ".mcp.json"))
+
+
+def test_masked_file_that_the_user_edits_is_no_news(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / ".mcp.json", WITH_KEY)
+    assert change_meanwhile(box, f"({EVIL_SERVER}) 2>/dev/null", ("sed", "s/srv/own/w .mcp.json", ".mcp.json")) == ""
+
+
+UNDER_OTHER_NAMES = (
+    ".claude/skills/target/SKILL.md",
+    ".claude/agents/.cache/a.md",
+    ".claude/commands/node_modules/venv/c.md",
+    ".claude/skills/evil.sample/SKILL.md",
+    ".devcontainer/venv/devcontainer.json",
+    ".devcontainer/x.sample/devcontainer.json",
+    ".mise/tasks/_build/x",
+    ".vscode/target/tasks.json",
+    ".vscode/tasks.sample",
+)
+
+
+@pytest.mark.parametrize("existed", [False, True])
+def test_no_name_hides_something_in_a_guarded_place(
+    box: Box, account: Account, repository: Path, existed: bool
+) -> None:
+    for name in UNDER_OTHER_NAMES if existed else ():
+        account.write(repository / name.split("/")[0] / "x", "x\n")
+    script = 'for file; do mkdir -p "${file%/*}"; echo evil > "$file"; done'
+    box.inside(
+        "sh", "-c", script, "-", *UNDER_OTHER_NAMES, options=("--review", "off", "--writable", ".")[: 4 * existed]
+    )
+    report = whole_report(box)
+    for name in UNDER_OTHER_NAMES:
+        assert f"new {name}" in report
+
+
+def test_no_name_hides_a_worktree(box: Box, repository: Path) -> None:
+    names = (".envrc", ".mcp.json", ".vscode/tasks.json")
+    script = """
+    git worktree add -q .claude/worktrees/target; cd .claude/worktrees/target
+    mkdir .vscode; for file; do echo evil > $file; done
+    """
+    heard = said(box.inside("sh", "-ec", script, "-", *names))
+    assert TITLE in heard
+    report = whole_report(box)
+    for name in names:
+        assert f"new .claude/worktrees/target/{name}" in report
+
+
+@pytest.mark.parametrize("mode", ["0", "444", "100"])
+@pytest.mark.parametrize("place", [".", "app", "app/.vscode"])
+def test_locked_directory_is_looked_at(box: Box, repository: Path, place: str, mode: str) -> None:
+    script = "mkdir app/.vscode; for one in app app/.vscode; do echo evil > $one/.envrc; done"
+    heard = said(box.inside("sh", "-c", f"{script}; chmod {mode} app/.vscode; chmod {mode} {place}"))
+    assert "is broken" not in heard
+    assert "app/.envrc" in heard
+    assert "app/.vscode/.envrc" in heard
+
+
+def test_directory_that_the_user_has_locked_stays_so(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "mine/x", "x\n")
+    (repository / "mine").chmod(0)
+    assert said(box.inside("sh", "-c", "touch app/x")) == ""
+    assert (repository / "mine").stat().st_mode & 0o777 == 0
+    (repository / "mine").chmod(0o755)
+
+
+def test_lock_of_a_flake_is_named(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / "flake.lock", "{}\n")
+    assert "changed flake.lock" in said(box.inside("sh", "-c", "echo '{1}' > flake.lock"))
+
+
+def test_repository_of_jujutsu_that_is_elsewhere_is_named(box: Box, account: Account, repository: Path) -> None:
+    account.write(repository / ".jj/repo/config.toml", "\n")
+    script = "mkdir -p app/.jj; echo ../../evil > app/.jj/repo"
+    assert "new app/.jj/repo (another version control system obeys it)" in said(box.inside("sh", "-c", script))

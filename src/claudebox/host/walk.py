@@ -17,7 +17,7 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
 
     from claudebox.host.git.index import Loose
 
@@ -38,6 +38,7 @@ PRIVILEGES = stat.S_ISUID | stat.S_ISGID
 TICK_NANOSECONDS = 10_000_000  # by this much the time of a file may be behind the clock
 
 GIT = ".git"
+WORKTREES = "/.claude/worktrees"  # each directory in one is a project of its own, whatever its name
 
 # Directories that are not entered. They are found themselves if their name is of interest.
 SKIPPED = frozenset(
@@ -187,7 +188,8 @@ def walk_project(
                     if loose is not None:
                         loose.look(directory, listing, names)
                     inner = [one.name for one in others if one.is_dir(follow_symlinks=False)]
-                    below += [f"{directory}/{name}" for name in inner if name not in SKIPPED]
+                    skipped = (GIT,) if directory.endswith(WORKTREES) else SKIPPED
+                    below += [f"{directory}/{name}" for name in inner if name not in skipped]
                     behind = {_behind(tree, project, one.path) for one in here if one.kind == LINK} - linked
                     linked |= behind
                     below += filter(None, sorted(behind))
@@ -203,11 +205,11 @@ def _behind(tree: Tree, project: str, link: str) -> str:
     return target if is_skipped and tree.is_plain_directory(target) else ""
 
 
-def search_rest(tree: Tree, project: str, since: int, *, modes: bool) -> list[Entry]:
+def search_rest(tree: Tree, project: str, since: int, closed: frozenset[str], *, modes: bool) -> list[Entry]:
     """Search the directories that the walk skips, when the box has ended and nobody waits for a start.
 
-    There it finds repositories, and symlinks that are younger than `since`. With `modes` all files of the project are
-    looked at, to find those that are privileged.
+    There it finds repositories, and symlinks that are younger than `since`. In all of the project it finds directories
+    that were locked since, and with `modes` files that are privileged. Those that are closed are not entered.
     """
     found: list[Entry] = []
     waiting, seen = [(project, False)], 0
@@ -217,15 +219,15 @@ def search_rest(tree: Tree, project: str, since: int, *, modes: bool) -> list[En
         if seen > MOST_DIRECTORIES_AFTERWARDS:
             return [*found, Entry(directory, BEYOND)]
         try:
-            listing = os.scandir(tree.root + directory + ROOM)
+            listing = os.scandir(f"{tree.root}{directory}{ROOM}.")  # the dot needs the right to enter
         except OSError:
-            found += [Entry(directory, UNREAD)] if is_skipped and _mode_since(tree, directory, since) else []
+            found += [Entry(directory, UNREAD)] if _mode_since(tree, directory, since) else []
             continue
         with listing:
             for entry in listing:
                 name, path = entry.name, f"{directory}/{entry.name}"
                 if entry.is_dir(follow_symlinks=False):
-                    waiting += [(path, is_skipped or name in SKIPPED)] if name != GIT else []
+                    waiting += [(path, is_skipped or name in SKIPPED)] if name != GIT and path not in closed else []
                 elif modes and entry.is_file(follow_symlinks=False) and _mode_since(tree, path, since) & PRIVILEGES:
                     found.append(Entry(path, PRIVILEGED))
                 if is_skipped and name in (GIT, "HEAD"):
@@ -346,23 +348,26 @@ REST = 0  # the mode of the trace that stands for many files
 class Fingerprint:
     """The files of some places at one moment, to compare them with another moment.
 
-    Directories that no walk enters, and those whose path ends with `apart`, are left out.
+    Left out are worktrees, the samples in `hooks`, and SKIPPED directories but those in a place that counts as a whole.
 
     Every launch does this, so it reads little: the content of small files, to show and undo a difference, and the
     status of all others. A box cannot forge the time at which the kernel changed a file's status last (ctime).
     Every place has room of its own: nothing that is left in one place keeps another from being looked at.
     """
 
-    def __init__(self, tree: Tree, apart: str) -> None:
-        self.tree, self.apart = tree, apart
+    def __init__(self, tree: Tree, is_whole: Callable[[str], bool], hooks: Container[str]) -> None:
+        self.tree, self.is_whole, self.hooks = tree, is_whole, hooks
         self.files: dict[str, Trace] = {}
         self._room = MOST_BYTES
         self._seen = 0  # of one place
         self._rest: dict[str, tuple[int, ...]] = {}
+        self._skipped = SKIPPED
 
     def take(self, places: Iterable[str]) -> dict[str, Trace]:
         for place in sorted(places, key=self.tree.is_plain_directory):  # so that files have their content before those
             self._seen, self._rest = 0, {}
+            is_whole = self.tree.is_plain_directory(place) and self.is_whole(place)
+            self._skipped = frozenset() if is_whole else SKIPPED
             self._take(place, 0)
             for first in list(self._rest)[:1]:
                 # The key of `hash` would be this process's own.
@@ -381,8 +386,8 @@ class Fingerprint:
         if self._seen > MOST_ENTRIES_OF_A_PLACE or (is_directory and depth == DEEPEST_NOTED):
             self._rest[path] = tuple(os.urandom(8))  # equal to nothing: nobody looks further
         elif is_directory:
-            for name in self.tree.entries(path) if not path.endswith(self.apart) else ():
-                if not name.endswith(NOT_RUN) and name not in SKIPPED:
+            for name in self.tree.entries(path) if not path.endswith(WORKTREES) else ():
+                if name not in self._skipped and not (name.endswith(NOT_RUN) and path in self.hooks):
                     self._take(f"{path}/{name}", depth + 1)
         else:
             identity = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)

@@ -98,7 +98,7 @@ class Picture(Record):
 def take_picture(tree: Tree, guard: Guard) -> Picture:
     since = time.time_ns() - COARSEST_CLOCK
     known = known_places(guard)
-    files = _fingerprint(tree, known)
+    files = _fingerprint(tree, guard.roots, known)
     hooks = [one.path for one in known if one.reason == git.HOOKS]
     managers = [one.path for one in known if one.group == COMMIT]
     active = [path for path in files if any(is_inside(path, one) for one in hooks)]
@@ -118,7 +118,7 @@ def take_picture(tree: Tree, guard: Guard) -> Picture:
     watched = tuple(one for root, has in hooked.items() for one in places.find_manifests(tree, root, has_hooks=has))
     modules = {root: frozenset(places.find_modules(tree, root)) for root in hooked if runs_modules}
     refs, indexes = read_all_refs(tree, git_dirs), _read_indexes(tree, whole)
-    files = {**_fingerprint(tree, watched), **files}
+    files = {**_fingerprint(tree, guard.roots, watched), **files}
     return Picture(guard.roots, files, since, watched, whole, refs, indexes, modules)
 
 
@@ -126,9 +126,10 @@ def known_places(guard: Guard) -> tuple[Guarded, ...]:
     return (*guard.held, *guard.opened, *guard.loose, *guard.absent, *guard.others)
 
 
-def _fingerprint(tree: Tree, looked_at: Iterable[Guarded]) -> dict[str, Trace]:
-    wanted = (place.path for place in looked_at if place.group != UNSEEN)
-    return Fingerprint(tree, places.NOT_ENTERED).take(wanted)
+def _fingerprint(tree: Tree, roots: Roots, looked_at: Iterable[Guarded]) -> dict[str, Trace]:
+    wanted = [place for place in looked_at if place.group != UNSEEN]
+    hooks = {place.path for place in wanted if place.reason == git.HOOKS}
+    return Fingerprint(tree, lambda path: places.is_whole(path, roots), hooks).take(place.path for place in wanted)
 
 
 def _repository(tree: Tree, root: str) -> str:
@@ -156,24 +157,30 @@ def _read_indexes(tree: Tree, git_dirs: Iterable[str]) -> dict[str, bytes]:
 class Comparison:
     """Looks at everything as it is after the box, and compares it with what was there before.
 
-    The tree has to be a new one: an old one remembers what it has read.
+    The tree has to be a new one: an old one remembers what it has read. `closed` is what the box cannot have changed.
     """
 
-    def __init__(self, tree: Tree, guard: Guard, home: str, before: Picture) -> None:
-        self.tree, self.guard, self.before = tree, guard, before
+    def __init__(
+        self, tree: Tree, guard: Guard, home: str, before: Picture, closed: frozenset[str] = frozenset()
+    ) -> None:
+        self.tree, self.guard, self.before, self.closed = tree, guard, before, closed
         self.known = {one.path for one in known_places(guard)}
         self.opened = [one.path for one in guard.opened if one.group != GIT]
+        entries = self._walk()
         found = places.find_places(
-            tree, guard.roots, self._walk(), git.Account(home, guard.git_configs), guard.ways, since=before.since
+            tree, guard.roots, entries, git.Account(home, guard.git_configs), guard.ways, since=before.since
         )
         self.detours = found.detours
+        unread = [one.path for one in entries if one.kind == walk.UNREAD and one.path not in self.known]
+        unread += [one.path for one in found.detours if one.kind == walk.UNREAD]
+        self.unread = sorted(unread, key=len)  # nearest to the root first
         self.places = (
             *(one for one in found.guarded if any(is_inside(one.path, root) for root in guard.roots)),
             *found.others,
             *before.watched,
             *(Guarded(entry.path, GIT, DETOUR) for entry in found.detours if entry.kind != STRANGE),
         )
-        self.files = _fingerprint(tree, self.places)
+        self.files = _fingerprint(tree, guard.roots, self.places)
         self.files_in: dict[str, list[str]] = {place.path: [] for place in self.places}
         for path in self.files:
             for above in parents(path):
@@ -183,12 +190,12 @@ class Comparison:
     def _walk(self) -> list[walk.Entry]:
         """Walk as before the box, and through the directories that the walk skips, where nobody looked then."""
         tree, roots = self.tree, self.guard.roots
-        entries = [*walk.walk_project(tree, roots[0], WANTED, hidden=self.guard.hidden)]
+        entries = [*walk.walk_project(tree, roots[0], WANTED, hidden=self.closed)]
         for directory in roots[1:]:
             entries += walk.list_directory(tree, directory, WANTED)
         statuses = [tree.status(path) for root in roots for path in (root, f"{root}/{DOT_GIT}")]
         is_shared = any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)  # by a group
-        return entries + walk.search_rest(tree, roots[0], self.before.since, modes=is_shared)
+        return entries + walk.search_rest(tree, roots[0], self.before.since, self.closed, modes=is_shared)
 
     def leftovers(self) -> list[Leftover]:
         """All of it by risk: what the project's git obeys, then what lies in its root, other repositories, the rest."""
@@ -327,7 +334,8 @@ class Comparison:
         """Whether it was there before the box, where nobody looked: it and what it lies in are older."""
         inside = [one for one in (path, *parents(path)) if any(is_below(one, root) for root in self.guard.roots)]
         names = {posixpath.basename(one) for one in inside} - {DOT_GIT}
-        is_looked_at = walk.SKIPPED.isdisjoint(names) and place.reason not in (INCLUDED, git.PROGRAM)
+        is_looked_at = walk.SKIPPED.isdisjoint(names) and self.guard.hidden.isdisjoint(inside)
+        is_looked_at &= place.reason not in (INCLUDED, git.PROGRAM)
         if place.path in self.known or is_looked_at:
             return False
         statuses = [status for one in inside if (status := self.tree.lstat(one)) is not None]

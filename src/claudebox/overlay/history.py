@@ -25,7 +25,7 @@ from threading import Timer
 from claudebox import files
 from claudebox.host import pinned, read_host
 from claudebox.host.git import find_repository
-from claudebox.host.git.directory import Refs, common_dir, read_head
+from claudebox.host.git.directory import Refs, common_dir, hash_size, read_head
 from claudebox.host.programs import trusted_program
 from claudebox.host.tree import OTHERS_CAN_WRITE, Tree
 from claudebox.model import Plan
@@ -132,8 +132,9 @@ def find_carried(
     # Where a ref was that has moved comes first: most of what is new begins there.
     tips = [bytes.fromhex(tip) for tip in (*(old[name] for name in moved if name in old), *old.values())]
     try:
-        with open_objects(bwrap, git_dir, new[moved[0]], max(seconds, 0)) as objects:
-            search = _Search(History(objects, tips), tips[:1], introduced, held, git_dir if where else "")
+        with open_objects(bwrap, git_dir, max(seconds, 0)) as objects:
+            before = list(islice(filter(objects.has_commit, tips), 1))  # a ref may name what there is not
+            search = _Search(History(objects, tips), before, introduced, held, git_dir if where else "")
             for name in sorted(moved, key=lambda name: (name not in old, "remotes" in name, name)):
                 search.look(_label(name) + where, bytes.fromhex(new[name]), may_lack=name == new[name])
             return search.result()
@@ -256,7 +257,7 @@ def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[C
         with (
             files.Open(os.open(layer.upper, files.DIRECTORY)) as upper,
             files.Open(files.open_directory(layer.project)) as lower,
-            open_objects(bwrap, git_dir, tips[0], SECONDS_OF_A_CHECKOUT) as objects,
+            open_objects(bwrap, git_dir, SECONDS_OF_A_CHECKOUT) as objects,
         ):
             head = bytes.fromhex(read_head(Tree(), git_dir).commit)
             past = _Past(History(objects, map(bytes.fromhex, tips)), head, introduced)
@@ -296,7 +297,7 @@ class _Past(Record):
         )
 
     def _name(self, content: bytes | None) -> bytes:
-        return hash_of(b"blob", content, self.history.size) if content is not None else b""
+        return hash_of(b"blob", content, self.history.objects.size) if content is not None else b""
 
     def _had(self, path: str, mode: int, name: bytes) -> bool:
         return self.history.objects.had(self.history.walk(), path, (mode, name))
@@ -355,8 +356,8 @@ def hash_of(kind: bytes, content: bytes, size: int = SHA1) -> bytes:
 class Objects:
     """The objects of a repository, for some seconds. `ask` says of what kind one is, and its content."""
 
-    def __init__(self, ask: Callable[[bytes], tuple[bytes, bytes]], seconds: float = 60) -> None:
-        self.ask = ask
+    def __init__(self, ask: Callable[[bytes], tuple[bytes, bytes]], seconds: float = 60, size: int = SHA1) -> None:
+        self.ask, self.size = ask, size
         self.commits: dict[bytes, Commit] = {}
         self.directories: dict[bytes, Directory] = {}
         self.until = time.monotonic() + seconds
@@ -378,6 +379,11 @@ class Objects:
             except (ValueError, IndexError):
                 raise CannotTell(f"object {name.hex()[:12]} is no commit") from None
         return self.commits[name]
+
+    def has_commit(self, name: bytes) -> bool:
+        with suppress(CannotTell):
+            self.commit(name)
+        return name in self.commits
 
     def directory(self, name: bytes) -> Directory:
         """The entries of a directory; none if there is no name, or it is something else."""
@@ -432,7 +438,6 @@ class History:
         self.objects = objects
         self.tips = [*dict.fromkeys(tips)][::-1]
         self.known = set(self.tips)
-        self.size = len(self.tips[0]) if self.tips else SHA1
         self.order: list[bytes] = []
         self.newest: list[tuple[int, bytes]] = []
 
@@ -530,11 +535,12 @@ def _program(name: str) -> str:
 
 
 @contextmanager
-def open_objects(bwrap: str, git_dir: str, tip: str, seconds: float) -> Iterator[Objects]:
-    """The objects of a repository, for some seconds: then nobody can tell any more. `tip` is the name of one."""
+def open_objects(bwrap: str, git_dir: str, seconds: float) -> Iterator[Objects]:
+    """The objects of a repository, for some seconds: then nobody can tell any more."""
+    size = hash_size(Tree(), git_dir)
     bwrap, git = bwrap or _program("bwrap"), _program("git")
     config, end = os.pipe()
-    os.write(end, b"" if len(tip) == 2 * SHA1 else SHA256)
+    os.write(end, b"" if size == SHA1 else SHA256)
     os.close(end)
     mounts = ["--file", str(config), "/git/config", "--ro-bind", f"{common_dir(git_dir)}/objects", "/git/objects"]
     try:
@@ -554,7 +560,7 @@ def open_objects(bwrap: str, git_dir: str, tip: str, seconds: float) -> Iterator
     limit = Timer(seconds, process.kill)
     limit.start()
     try:
-        yield Objects(lambda name: _ask(process, name), seconds)
+        yield Objects(lambda name: _ask(process, name), seconds, size)
     finally:
         limit.cancel()
         process.kill()

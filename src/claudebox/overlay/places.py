@@ -14,11 +14,10 @@ from claudebox.host.git import host_configs
 from claudebox.host.git.directory import OPERATIONS, STRANGE, find_detours
 from claudebox.host.secrets import Opening
 from claudebox.host.tree import Tree
-from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, SKIPPED, UNREAD, Entry, walk_project
+from claudebox.host.walk import BEYOND, LINK, PRIVILEGED, SKIPPED, UNREAD, WORKTREES, Entry, walk_project
 from claudebox.model import Guarded, Ways
 from claudebox.overlay.git import Account, git_directories, git_guarded
 from claudebox.overlay.table import (
-    CLAUDES,
     DOT_GIT,
     GIT,
     IN_ROOTS,
@@ -28,7 +27,6 @@ from claudebox.overlay.table import (
     WALLED,
     WANTED,
     WHOLE,
-    WORKTREES,
     Reason,
     held_rows,
     is_harmless,
@@ -52,7 +50,6 @@ NOT_LISTED = "too deep, or cannot be listed: nothing in it was looked at"
 NOT_REACHED = "one directory too many: what follows was not looked at"
 NOT_GITS = "git or another program would obey it there"
 UNDER_WAY = "the box began or changed what is in progress here: git rebase --continue and --abort obey it"
-NOT_ENTERED = f"/{CLAUDES}/{WORKTREES}"  # each is a project of its own
 HELD, OPENED, LOOSE, ABSENT = "held", "opened", "loose", "absent"  # what becomes of a place, as fields of a Guard
 
 
@@ -95,8 +92,14 @@ def _by_table(tree: Tree, entry: Entry, roots: set[str]) -> Iterator[Guarded]:
     for row in held_rows(entry.name):
         if row.group in IN_ROOTS and posixpath.dirname(entry.path) not in roots:
             continue
-        for part in walled_parts(tree, entry.path) if row.is_tools else [row.inner]:
+        for part in walled_parts(tree, entry.path) if row.is_tools else [_inner(tree, entry.path, row.inner)]:
             yield Guarded(f"{entry.path}/{part}" if part else entry.path, row.group, row.reason)
+
+
+def _inner(tree: Tree, directory: str, inner: str) -> str:
+    """A part of a directory; or the file on the way to it, which may say where the rest is."""
+    above = (one for one in parents(f"/{inner}")[::-1] if tree.is_file(f"{directory}{one}"))
+    return next(above, f"/{inner}")[1:]
 
 
 def walled_parts(tree: Tree, directory: str) -> list[str]:
@@ -141,7 +144,7 @@ def _find_others(
 def _is_covered(path: str, *found: dict[str, Guarded]) -> bool:
     """Whether a directory above is looked at with all its files."""
     for above in parents(path):
-        if above.endswith(NOT_ENTERED):
+        if above.endswith(WORKTREES):
             return False
         if any(above in places and places[above].group == TOOLS for places in found):
             return True
@@ -151,6 +154,12 @@ def _is_covered(path: str, *found: dict[str, Guarded]) -> bool:
 def judged(path: str, roots: Roots) -> Reason | None:
     """Why this host may obey a path, by its name below the directory that the agent can write."""
     return next((why(path[len(root) + 1 :]) for root in roots if is_below(path, root)), None)
+
+
+def is_whole(path: str, roots: Roots) -> bool:
+    """Whether something obeys whatever is in a place, so that no name in it says that a tool made what is there."""
+    reason = judged(path, roots)
+    return reason is not None and reason.is_grave and posixpath.basename(path) not in SKIPPED
 
 
 def find_fates(

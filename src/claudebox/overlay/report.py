@@ -14,25 +14,24 @@ from claudebox import files
 from claudebox.errors import suppress
 from claudebox.host.git.directory import common_dir, read_refs
 from claudebox.host.tree import Tree
-from claudebox.host.walk import UNREAD
-from claudebox.model import MASK, Launch, Plan, Trace
+from claudebox.model import HIDE, MASK, Launch, Plan, Trace
 from claudebox.output.terminal import ask, choose, errors_style, no_such_number, numbers_in, say
 from claudebox.overlay import kept
 from claudebox.overlay.comparison import Comparison, Leftover, Picture, take_picture
 from claudebox.overlay.git import DETOUR, git_directories
-from claudebox.paths import is_below
+from claudebox.paths import is_below, parents
 from claudebox.text import escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Iterable, Set
 
     from claudebox.model import Deed
     from claudebox.overlay.history import Carried
     from claudebox.overlay.screen import Row, View
 
     Ask = Callable[[str], str]
-    Layers = tuple[tuple[str, int], ...]  # directories of the host with layers over them, and a descriptor of each
+    Held = tuple[tuple[str, int], ...]  # places of the host, and a descriptor of each
 
 MOST_LOOKS = 20  # for directories in each other that were locked
 KEEP, SHOW, QUARANTINE = "keep", "show", "quarantine"
@@ -52,13 +51,14 @@ def watch_project(launch: Launch) -> Deed:
     if kept.can_change_claudebox(plan):
         _import_everything()
     picture = kept.keep_picture(plan, kept.oldest(before, others))
-    layers = _hold_layers(plan)
+    layers = _hold(one.path for one in (plan.review.covered if plan.review is not None else ()))
+    closed = _hold(_closed(plan, before))
 
     def deed(may_ask: bool) -> None:
         # A box that has ended meanwhile may have undone what it did, and left it to this one to do it again. One that
         # still runs looks itself.
         ended = {path: one for path, one in others.items() if not os.path.lexists(path)}
-        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers) and picture:
+        if report(plan, kept.oldest(before, ended), ask if may_ask else None, layers=layers, closed=closed) and picture:
             os.unlink(picture)
 
     return deed
@@ -72,28 +72,30 @@ def _import_everything() -> None:
     del difflib, history, screen
 
 
-def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "", layers: Layers = ()) -> bool:
+def report(
+    plan: Plan, before: Picture, asking: Ask | None, heading: str = "", layers: Held = (), closed: Held = ()
+) -> bool:
     """Take away what git did not write, say what has changed, and ask what to do with it, if somebody can be asked.
 
     Returns whether all of it was looked at and kept. The exit status does not depend on it: that is the program's.
     """
     has_looked = False
     try:
-        there = {path for path, layer in layers if _is_there(path, layer)}
-        leftovers = find_leftovers(plan, before, there)
+        there = _still_there(layers)
+        leftovers, is_whole = find_leftovers(plan, before, there, _still_there(closed))
         strange = [one for one in leftovers if one.is_strange]
         # Nobody has to be asked: the next prompt may run git there. An agent can fill the disk.
         told = _move_away(plan, strange, _view(plan), removes=True) if strange else ""
         told += "".join(LAYER_GONE.format(escape(path)) for path, _ in layers if path not in there)
         carried = _find_carried(plan, before)
         if not leftovers and not carried and not told:
-            return True
+            return is_whole
         from claudebox.overlay import history, screen
 
         view, commits = _view(plan), carried or history.Carried()
         plain = view.replace(style=view.style.replace(colour=False))
         kept_text = heading + plain.all_rows(leftovers, commits, told)
-        has_looked = kept.keep_report(plan.state, kept_text, plain.whole(leftovers, commits))
+        has_looked = kept.keep_report(plan.state, kept_text, plain.whole(leftovers, commits)) and is_whole
         # All of it is done and kept before anything is said: perhaps nobody listens.
         listed = screen.rows([one for one in leftovers if not one.is_strange])
         is_asked = asking is not None and bool(listed)
@@ -112,49 +114,59 @@ def report(plan: Plan, before: Picture, asking: Ask | None, heading: str = "", l
     return has_looked
 
 
-def _hold_layers(plan: Plan) -> Layers:
-    """Name the host's directory below each layer by a descriptor, so that no other can get its inode."""
+def _closed(plan: Plan, before: Picture) -> list[str]:
+    """What the box has hidden or masked of what counts: it cannot change that itself."""
+    masked = [one.covers for one in plan.mounts if one.kind == MASK and one.covers in before.files]
+    return masked + [one.path for one in plan.mounts if one.kind == HIDE and one.path in plan.guard.hidden]
+
+
+def _hold(paths: Iterable[str]) -> Held:
+    """Name what the box has mounted something over by descriptors, so that nothing else can get such an inode."""
     held: list[tuple[str, int]] = []
-    for one in plan.review.covered if plan.review is not None else ():
+    for path in paths:
         try:
-            held.append((one.path, os.open(one.path, files.NAME_ONLY)))
+            held.append((path, os.open(path, files.NAME_ONLY)))
         except OSError:
-            held.append((one.path, -1))
+            held.append((path, -1))
     return tuple(held)
 
 
-def _is_there(path: str, layer: int) -> bool:
-    """Whether a directory is the one over which the layer was mounted. The kernel takes the layer of others away."""
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(layer))
-    except OSError:
-        return False
+def _still_there(held: Held) -> frozenset[str]:
+    """The paths at which there is still the same. From anything else the kernel has taken the mount away."""
+    found: list[str] = []
+    for path, descriptor in held:
+        with suppress(OSError):
+            found += [path] if os.path.samestat(os.lstat(path), os.fstat(descriptor)) else []
+    return frozenset(found)
 
 
-def find_leftovers(plan: Plan, before: Picture, layers: Container[str]) -> list[Leftover]:
+def find_leftovers(
+    plan: Plan, before: Picture, layers: Set[str], closed: frozenset[str]
+) -> tuple[list[Leftover], bool]:
+    """What the box has left; and whether everything could be looked at that an agent may have locked."""
     # If claudebox was killed, that box may have had more than this one: `--mount-rw`.
     guard = plan.guard.replace(roots=tuple(dict.fromkeys((*plan.guard.roots, *before.roots))))
     for _ in range(MOST_LOOKS):
-        comparison = Comparison(Tree(), guard, plan.person.home, before)
-        # Git would still write a file that it knows in a directory of its own that an agent has locked.
-        locked = [entry.path for entry in comparison.detours if entry.kind == UNREAD]
-        if not locked or not make_listable(locked):
+        comparison = Comparison(Tree(), guard, plan.person.home, before, closed)
+        # Git and others would still find a file that they know in a directory that an agent has locked.
+        if not (is_locked := make_listable(comparison.unread)):
             break
     made = {*map(common_dir, git_directories(comparison.places))} - before.refs.keys()
     if made and plan.state is not None:
         kept.note_introduced(plan.state.reports, {*map(os.fsencode, made)}, is_whole=True)
-    masked = {mount.covers for mount in plan.mounts if mount.kind == MASK}  # the box cannot change these
-    return [one for one in comparison.leftovers() if one.path not in masked and not _has_landed(plan, one, layers)]
+    return [one for one in comparison.leftovers() if not _is_others(plan, one, layers, closed)], not is_locked
 
 
-def _has_landed(plan: Plan, leftover: Leftover, layers: Container[str]) -> bool:
-    """Whether it is in a layer that was there to the end: then the box has not changed it itself.
+def _is_others(plan: Plan, leftover: Leftover, layers: Set[str], closed: Set[str]) -> bool:
+    """Whether it was hidden, masked or in a layer to the end: then the box has not changed it itself.
 
     Somebody here has, or it has just landed.
     """
     old, new = leftover.old, leftover.new
     if old is not None and new is not None and old.names > 1 and old.identity[:2] == new.identity[:2]:
-        return False  # the box may have another name for it, in no layer; what lands is a new file
+        return False  # the box may have another name for it, with no mount over it; what lands is a new file
+    if not closed.isdisjoint((leftover.path, *parents(leftover.path))):
+        return True
     number = plan.review.over(leftover.path) if plan.review is not None else -1
     return plan.review is not None and number >= 0 and plan.review.covered[number].path in layers
 
@@ -273,14 +285,14 @@ def remove(path: str) -> None:
 
 
 def make_listable(directories: list[str]) -> bool:
-    """Let the user list directories of theirs again. Returns whether that was possible."""
-    try:
-        for directory in directories:
-            with files.Parent(directory) as (above, name):
-                os.close(files.open_hidden_directory(above, name)[0])
-    except OSError:
-        return False
-    return True
+    """Let the user list directories of theirs again. Returns whether one of them was locked."""
+    was_locked = False
+    for directory in directories:
+        with suppress(OSError), files.Parent(directory) as (above, name):
+            descriptor, mode = files.open_hidden_directory(above, name)
+            os.close(descriptor)
+            was_locked |= mode & files.PRIVATE != files.PRIVATE
+    return was_locked
 
 
 def _make_writable(directory: int) -> None:

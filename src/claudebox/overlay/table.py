@@ -149,6 +149,8 @@ def why(path: str) -> Reason | None:
         if name.lower() == DOT_GIT or (name in FILLED and DOT_GIT in rest):
             return Reason(OBEYED, is_grave=True)
         if name in FILLED:
+            if parts[:number][-2:] == [CLAUDES, WORKTREES]:
+                continue
             break
         if name == CLAUDES and rest[:1] == [WORKTREES]:
             continue
@@ -161,5 +163,6 @@ def why(path: str) -> Reason | None:
 
 
 def is_harmless(name: str) -> bool:
-    lower = name.lower()
+    """Whether a dot name is nobody's business."""
+    lower = name.lower() if name[:1] == "." else ""
     return lower in HARMLESS or lower.endswith(HARMLESS_ENDS) or lower.startswith(HARMLESS_BEGINNINGS)

@@ -80,6 +80,8 @@ def said(tmp_path: Path, *changes: tuple[str, str | None]) -> list[tuple[str, st
         (".git/hooks/pre-push.sample", "x"),
         (".vscode/settings.json", None),
         (".gitignore", "x"),
+        (".direnv/python-3.11/venv/x.py", "x"),
+        (".storybook/node_modules/x.js", "x"),
     ],
     ids=lambda change: change[0],
 )

@@ -134,10 +134,8 @@ class _Search:
         status = self.tree.lstat(path)
         if status is None or status.st_ctime_ns < self.since or not status.st_size or name.endswith(".lock"):
             return False  # nobody reads a lock
-        config = dict(parse_config(self.tree.text(f"{common_dir(git_dir)}/config") or ""))
-        hash_size = HASHES[config.get("extensions.objectformat") == "sha256"]
         index = self.tree.read_plain(path, LARGEST_INDEX_BYTES)
-        return index is not None and is_forged(index, hash_size)
+        return index is not None and is_forged(index, hash_size(self.tree, git_dir))
 
     def _is_gits(self, path: str, part: str) -> bool:
         if path in self.seen or path in self.git_dirs:
@@ -218,6 +216,12 @@ def common_dir(git_dir: str) -> str:
     """Where the refs and objects are: linked worktrees share those of their repository."""
     above, name = posixpath.split(posixpath.dirname(git_dir))
     return above if name == "worktrees" else git_dir
+
+
+def hash_size(tree: Tree, git_dir: str) -> int:
+    """The bytes of a name of an object. A file of a ref may have digits of any number."""
+    config = dict(parse_config(tree.text(f"{common_dir(git_dir)}/config") or ""))
+    return HASHES[config.get("extensions.objectformat") == "sha256"]
 
 
 class Refs(Record):
