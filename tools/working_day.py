@@ -260,14 +260,16 @@ def morning(day: Day) -> None:
         "clean",
     )
     day.say("After Ctrl-C twice:")
-    day.show(day.leave_claude(desk), "claudebox --continue")
+    ended = day.show(day.leave_claude(desk), "claudebox --resume")
     day.run("git log --oneline --all", "count the first price")
-    day.say("The line at the end can be pasted:")
-    day.tell()
-    desk.start("claudebox --continue")
-    desk.shows(CLAUDE_IS_READY)
-    day.show(desk.screen().rstrip("\n"), "Updated shop.js")
-    day.leave_claude(desk)
+    resume = re.search(r"claudebox --resume [0-9a-f-]+", ended)
+    if resume:
+        day.say("The line at the end can be pasted:")
+        day.tell()
+        desk.start(resume[0])
+        desk.shows(CLAUDE_IS_READY)
+        day.show(desk.screen().rstrip("\n"), "Updated shop.js")
+        day.leave_claude(desk)
 
 
 def packages(day: Day) -> None:
@@ -321,7 +323,7 @@ def secrets(day: Day) -> None:
     day.run("cat .env", "DEBUG=0", *SECRETS[:2])
     day.say("A file that is saved on the host while the box runs is masked again:")
     save = "( (sleep 3; sed -i s/DEBUG=0/DEBUG=2/ .env) & )"
-    day.run(f"{save}; claudebox --yes --quiet --run sh -c 'sleep 6; cat .env'", "DEBUG=2", "saved while the box ran")
+    day.run(f"{save}; claudebox --yes --quiet --run sh -c 'sleep 6; cat .env'", "DEBUG=2", ".env was saved")
     day.run("claudebox --yes --quiet --run cat ~/.ssh/id_ed25519", "No such file")
 
 

@@ -121,15 +121,21 @@ def test_end_of_a_conversation_says_how_to_resume_it_in_a_box(user_talk: Talk) -
     with claude_screen(user_talk, {}) as opened:
         assert opened.shows(PROMPT), opened.text()
         assert opened.leave(), opened.text()
-        assert "claudebox --" not in said.read_text()  # nobody has said anything
+        assert "--resume" not in said.read_text()  # nobody has said anything
     with claude_screen(user_talk, {}) as opened:
         assert opened.shows(PROMPT), opened.text()
         opened.type("remember the walrus", "Enter")
         assert opened.shows(ANSWER), opened.text()
         assert opened.leave(), opened.text()
         assert "claude --dangerously-skip-permissions --resume" in opened.text()
-        assert "claudebox --continue" in said.read_text().splitlines()
-    assert "remember the walrus" in user_talk("--continue", prompt="what was it?", env={}).sent
+        (hint,) = [line for line in said.read_text().splitlines() if "--resume" in line]
+    command, option, identifier = hint.split()
+    assert (command, option, identifier in opened_ids(user_talk)) == ("claudebox", "--resume", True)
+    assert "remember the walrus" in user_talk(option, identifier, prompt="what was it?", env={}).sent
+
+
+def opened_ids(talk: Talk) -> list[str]:
+    return [path.stem for path in talk.state.glob("projects/*/*.jsonl")]
 
 
 @pytest.mark.req("SAND-15", "UX-06")

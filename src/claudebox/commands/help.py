@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from claudebox import __version__
 from claudebox.features.table import SETTINGS
-from claudebox.output.as_json import dump
 from claudebox.output.terminal import show
 from claudebox.settings.table import GROUPS, Setting
 from claudebox.settings.words import Request
@@ -72,7 +71,7 @@ def show_help(request: Request) -> int:
 
 
 def show_version(request: Request) -> int:
-    show(dump({"version": __version__}) if request.json else f"claudebox {__version__}\n")
+    show(f'{{"version": "{__version__}"}}\n' if request.json else f"claudebox {__version__}\n")
     return 0
 
 
