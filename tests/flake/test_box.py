@@ -98,7 +98,8 @@ def test_programs_are_the_pinned_ones(package: Package, machine: Machine, projec
         machine.account.write(trap / name, f"#!/bin/sh\ntouch {trap}/sprung\n", mode=0o755)
     env = {"PATH": str(trap)}
     shown = machine.run(package.command, "--check", cwd=project, env=env)
-    assert [name for name in ("bwrap", "pasta", "nft") if package.programs[name] not in shown.stdout] == []
+    told = "".join(shown.stdout.split())  # long paths are wrapped
+    assert [name for name in ("bwrap", "pasta", "nft") if package.programs[name] not in told] == []
     assert in_box(package, machine, project, "echo inside", env) == ["inside"]
     assert not (trap / "sprung").exists()
 
