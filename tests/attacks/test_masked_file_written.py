@@ -3,13 +3,18 @@
 Where the files are revealed, every one of these ways does: they could do it here.
 """
 
+import ctypes
 import json
+import os
+import signal
 import stat
+import time
 from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box, git
+from conftest import Account, Box, git, keepers_of
+from live import running
 
 pytestmark = [pytest.mark.req("MASK-01"), pytest.mark.attributes]
 
@@ -153,3 +158,24 @@ def test_decoy_is_not_committed_in_a_review(box: Box, account: Account, project:
     account.write(project / ".env", ENV)
     git(account, project, "init", "-q")
     assert box.sh("touch new && git add -A && git ls-files", options=("--review", "on")) == "README.md\nnew\n"
+
+
+@pytest.mark.parametrize("is_box", [True, False])
+def test_exchanged_before_it_is_masked_again(box: Box, account: Account, project: Path, *, is_box: bool) -> None:
+    """By a copy of its decoy, so that the user has made-up values. An editor that moves it away first is no box."""
+    account.write(project / ".env", ENV)
+    fake, real = account.write(project / "fake", ENV.replace(CANARY, "x")), project / ".env"
+    with running(box, ".env") as inside:
+        if is_box:
+            _, hand = keepers_of(inside.process.pid)
+            os.kill(hand, signal.SIGSTOP)
+            inside.save(".env", f"{ENV}NEW=1\n")
+            names = -100, os.fsencode(fake), -100, os.fsencode(real), 2
+            assert ctypes.CDLL(None).renameat2(*names) == 0
+            os.kill(hand, signal.SIGCONT)
+        else:
+            real.rename(project / ".env~")
+            inside.save(".env", f"{ENV}NEW=1\n")
+        time.sleep(0.5)
+    said = ".env was replaced by the box, unless you did it: look into it"
+    assert (said in inside.errors.read_text()) == is_box

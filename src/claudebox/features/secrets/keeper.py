@@ -86,6 +86,7 @@ class Hand:
         # Until when new files wait for an answer, in this order: by inode, since the box can move their directories.
         self.patience: dict[int, tuple[float, str, int]] = {}  # with the path, and the directory's watch
         self.bare: set[int] = set()  # inodes of files that the box could read, and that the user has to know of
+        self.bared: dict[str, float] = {}  # when a file that is masked was found bare last
 
     def work(self, head: int) -> None:
         """Take events about masked files first, then answers, then a part of the rest: so no flood holds up a mask."""
@@ -122,7 +123,11 @@ class Hand:
 
     def take_events(self) -> None:
         events = self.watches.read_events()
-        is_whole = events is not None
+        is_whole, now = events is not None, time.monotonic()
+        for path, had_come in self.watches.take_left().items():
+            # While a mask is on, only the host moves a file: as an editor does before it writes another one.
+            if path in self.at_start and (had_come or now - self.bared.get(path, 0.0) < LONG):
+                self.gaps.tell_replaced(path)
         events = events if events is not None else dict.fromkeys(self.numbers, False)
         for path in self.numbers.keys() & events.keys():
             self.meet(path, is_directory=events.pop(path))
@@ -184,6 +189,8 @@ class Hand:
 
     def cover(self, path: str, number: int) -> None:
         if self.box.cover(path, number):
+            if path in self.at_start:
+                self.bared[path] = time.monotonic()
             if status := files.lstat(None, path):
                 self.bare.add(status.st_ino)
             else:
@@ -241,9 +248,10 @@ class Hand:
 
 # The kernel's numbers: what happens in a directory, and to a file; then what it says besides.
 CLOSED_AFTER_WRITING = 0x8
+MOVED_AWAY = 0x40
 MOVED_HERE = 0x80
 MADE = 0x100
-IN_DIRECTORY = CLOSED_AFTER_WRITING | MOVED_HERE | MADE
+IN_DIRECTORY = CLOSED_AFTER_WRITING | MOVED_AWAY | MOVED_HERE | MADE
 WRITTEN = 0x2
 LOST = 0x4000
 GONE = 0x8000
@@ -265,6 +273,7 @@ class Watches:
         # By the number of its watch, a descriptor of each directory: that leads there, even if it is moved.
         self.directories: dict[int, int] = {}
         self.files: dict[int, str] = {}  # the paths of files that are watched themselves
+        self.left: dict[str, bool] = {}  # what was moved away, and whether it had come only a moment before
         self.is_inside = False  # whether this process has the rights of the box's owner
         self.closed: list[str] = []  # directories that can be watched with these only
         self.unread: dict[int, None] = {}  # watched directories of which the content was not looked at
@@ -370,11 +379,19 @@ class Watches:
                 self.forget(number)
             elif number in self.directories:
                 name = os.fsdecode(data[EVENT:end].rstrip(bytes(1)))
-                found[f"{self.path_of(number)}/{name}"] = bool(event & IS_DIRECTORY)
+                path = f"{self.path_of(number)}/{name}"
+                if event & MOVED_AWAY:
+                    self.left[path] = path in found
+                else:
+                    found[path] = bool(event & IS_DIRECTORY)
             elif number in self.files:
                 found[self.files[number]] = False
             data = data[end:]
         return found
+
+    def take_left(self) -> dict[str, bool]:
+        left, self.left = self.left, {}
+        return left
 
     def read_again(self, numbers: Iterable[int]) -> None:
         """Have directories looked at behind those that wait already: so all are some time, however often one asks."""
@@ -548,9 +565,17 @@ class Gaps:
             which, text = BRIEF, f"{what}: readable for some ms{hint}"
         self.more[which] += len(self.lines[which]) >= MOST_TOLD
         if not self.more[which]:
-            name = cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
-            self.say(f"{name} was {text}", which)
+            self.say(f"{self.name(path)} was {text}", which)
         self.note()
+
+    def tell_replaced(self, path: str) -> None:
+        """Tell that a masked file may not be the user's any more: a box can exchange it in the gap."""
+        text = f"{self.name(path)} was replaced by the box, unless you did it: look into it"
+        if text not in self.lines[OTHER]:
+            self.say(text, OTHER)
+
+    def name(self, path: str) -> str:
+        return cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
 
     def tell_full(self) -> None:
         self.is_full = True
