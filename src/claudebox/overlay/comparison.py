@@ -171,8 +171,7 @@ class Comparison:
             tree, guard.roots, entries, git.Account(home, guard.git_configs), guard.ways, since=before.since
         )
         self.detours = found.detours
-        unread = [one.path for one in entries if one.kind == walk.UNREAD and one.path not in self.known]
-        unread += [one.path for one in found.detours if one.kind == walk.UNREAD]
+        unread = {one.path for one in (*entries, *found.detours) if one.kind == walk.UNREAD} - self.known
         self.unread = sorted(unread, key=len)  # nearest to the root first
         self.places = (
             *(one for one in found.guarded if any(is_inside(one.path, root) for root in guard.roots)),

@@ -122,13 +122,11 @@ def _closed(plan: Plan, before: Picture) -> list[str]:
 
 def _hold(paths: Iterable[str]) -> Held:
     """Name what the box has mounted something over by descriptors, so that nothing else can get such an inode."""
-    held: list[tuple[str, int]] = []
-    for path in paths:
-        try:
-            held.append((path, os.open(path, files.NAME_ONLY)))
-        except OSError:
-            held.append((path, -1))
-    return tuple(held)
+    held = dict.fromkeys(paths, -1)
+    for path in held:
+        with suppress(OSError):
+            held[path] = os.open(path, files.NAME_ONLY)
+    return tuple(held.items())
 
 
 def _still_there(held: Held) -> frozenset[str]:
