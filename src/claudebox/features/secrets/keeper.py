@@ -146,11 +146,13 @@ class Hand:
             entries = self.watches.read_entries()
             room -= len(entries) + AT_ONCE // FEW
             for path, is_directory in entries:
-                self.meet(path, is_directory=is_directory)
+                self.meet(path, is_directory=is_directory, has_come=self.watches.is_moved)
 
-    def meet(self, path: str, *, is_directory: bool) -> None:
+    def meet(self, path: str, *, is_directory: bool, has_come: bool = True) -> None:
         if is_directory:
-            self.watches.read_again([self.watches.add(path)])  # one that is known was moved, and we may have missed it
+            number = self.watches.add(path)
+            if has_come:  # one that is known was moved, and what happened in it meanwhile may have been missed
+                self.watches.read_again([number], is_moved=True)
         else:
             self.look(path)
 
@@ -276,7 +278,10 @@ class Watches:
         self.left: dict[str, bool] = {}  # what was moved away, and whether it had come only a moment before
         self.is_inside = False  # whether this process has the rights of the box's owner
         self.closed: list[str] = []  # directories that can be watched with these only
-        self.unread: dict[int, None] = {}  # watched directories of which the content was not looked at
+        self.unread: dict[
+            int, bool
+        ] = {}  # watched directories that were not looked at; whether they were moved or made
+        self.is_moved = False  # whether that which is being looked at was
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
         self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
         self.next_sweep = 0.0
@@ -318,7 +323,7 @@ class Watches:
             return number
         self.directories[number] = here
         if self.is_inside:
-            self.unread[number] = None
+            self.unread[number] = True
         return number
 
     def is_wanted(self, path: str) -> bool:
@@ -393,9 +398,10 @@ class Watches:
         left, self.left = self.left, {}
         return left
 
-    def read_again(self, numbers: Iterable[int]) -> None:
+    def read_again(self, numbers: Iterable[int], *, is_moved: bool = False) -> None:
         """Have directories looked at behind those that wait already: so all are some time, however often one asks."""
-        self.unread |= {number: None for number in numbers if number in self.directories}
+        known = (number for number in numbers if number in self.directories)
+        self.unread |= {number: is_moved or self.unread.get(number, False) for number in known}
 
     def has_more(self) -> bool:
         return bool(self.unread or self.listing)
@@ -404,7 +410,7 @@ class Watches:
         """A part of what is in the next directory, each path with whether that is a directory."""
         if self.listing is None and self.unread:
             number = next(iter(self.unread))
-            del self.unread[number]
+            self.is_moved = self.unread.pop(number)
             try:
                 self.listing = number, os.scandir(f"/proc/self/fd/{self.directories[number]}")
             except (KeyError, OSError):
