@@ -71,7 +71,12 @@ def show_help(request: Request) -> int:
 
 
 def show_version(request: Request) -> int:
-    show(f'{{"version": "{__version__}"}}\n' if request.json else f"claudebox {__version__}\n")
+    text = f"claudebox {__version__}\n"
+    if request.json:
+        from claudebox.output.as_json import dump
+
+        text = dump({"version": __version__})
+    show(text)
     return 0
 
 
