@@ -110,7 +110,8 @@ class Guarding(Feature):
         guard, later = plan.guard, plan.layered
         held = [one for one in guard.held if one.path not in later]
         lands = [one for one in guard.held if one.path in later]
-        names, landing = (tuple(within(one.path, plan.project) for one in part) for part in (held, lands))
+        # A place may be held for two reasons.
+        names, landing = (tuple({within(one.path, plan.project): 0 for one in part}) for part in (held, lands))
         walls = f"(no layers here: {guard.walls})" if guard.walls else ""
         opens = OPENS if any(one.group == WAYS for one in guard.held) else ""  # because something outside leads there
         parts = {"read_only": held, "lands_later": lands, "opened": guard.opened, "cannot_be_held": guard.loose}
