@@ -87,7 +87,8 @@ def test_keys_that_interrupt_leave_nothing_out_without_a_word(box: Box, reposito
             opened.type(key)
             time.sleep(PAUSE)
         status, shown = opened.wait(), opened.read_all()
-    assert is_mended(repository) or "claudebox: interrupted" in shown
+    # The terminal echoes keys between any two letters.
+    assert is_mended(repository) or "claudebox: interrupted" in shown.replace("^\\", "").replace("^C", "")
     assert status == 5, "it is up to the program"
 
 
