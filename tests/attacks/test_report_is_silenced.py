@@ -1,5 +1,6 @@
 """The agent does something that looks ordinary, so that the report at the end says less."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -420,3 +421,17 @@ def test_repository_of_jujutsu_that_is_elsewhere_is_named(box: Box, account: Acc
     account.write(repository / ".jj/repo/config.toml", "\n")
     script = "mkdir -p app/.jj; echo ../../evil > app/.jj/repo"
     assert "new app/.jj/repo (another version control system obeys it)" in said(box.inside("sh", "-c", script))
+
+
+LOCK_DEEP = """
+p=.; for i in $(seq 24); do p=$p/d; mkdir $p; done
+mkdir $p/.vscode; echo {} > $p/.vscode/tasks.json
+while [ $p != . ]; do chmod 0 $p; p=${p%/*}; done
+"""
+
+
+def test_what_is_locked_in_many_directories_is_looked_at_by_the_next_start(box: Box, repository: Path) -> None:
+    """The end of the box gives up after some, and the next start took them for the user's own."""
+    first, then = said(box.inside("sh", "-c", LOCK_DEEP)), said(box.inside("true"))
+    assert "an editor runs it" in first + then, "root can look at once"
+    subprocess.run(["chmod", "-R", "u+rwX", str(repository / "d")], check=True)

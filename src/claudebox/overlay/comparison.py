@@ -75,6 +75,7 @@ class Picture(Record):
     refs: dict[str, Refs]  # of all repositories, by their directories of git
     indexes: dict[str, bytes]
     modules: dict[str, frozenset[str]]  # of checkouts where something runs `python -m`
+    unread: frozenset[str]  # what nobody could look into
 
     def before(self, newer: Picture) -> Picture:
         """This picture, with what only a newer one has looked at: that of a box that began beside the older one.
@@ -92,6 +93,7 @@ class Picture(Record):
             newer.refs | self.refs,
             newer.indexes,
             newer.modules | self.modules,
+            self.unread | {path for path in newer.unread if not any(is_inside(path, root) for root in self.roots)},
         )
 
 
@@ -119,7 +121,8 @@ def take_picture(tree: Tree, guard: Guard) -> Picture:
     modules = {root: frozenset(places.find_modules(tree, root)) for root in hooked if runs_modules}
     refs, indexes = read_all_refs(tree, git_dirs), _read_indexes(tree, whole)
     files = {**_fingerprint(tree, guard.roots, watched), **files}
-    return Picture(guard.roots, files, since, watched, whole, refs, indexes, modules)
+    unread = frozenset(one.path for one in known if one.group == UNSEEN or one.reason == DETOUR)
+    return Picture(guard.roots, files, since, watched, whole, refs, indexes, modules, unread)
 
 
 def known_places(guard: Guard) -> tuple[Guarded, ...]:
@@ -171,7 +174,7 @@ class Comparison:
             tree, guard.roots, entries, git.Account(home, guard.git_configs), guard.ways, since=before.since
         )
         self.detours = found.detours
-        unread = {one.path for one in (*entries, *found.detours) if one.kind == walk.UNREAD} - self.known
+        unread = {one.path for one in (*entries, *found.detours) if one.kind == walk.UNREAD} - before.unread
         self.unread = sorted(unread, key=len)  # nearest to the root first
         self.places = (
             *(one for one in found.guarded if any(is_inside(one.path, root) for root in guard.roots)),

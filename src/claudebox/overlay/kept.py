@@ -79,7 +79,7 @@ def _read_picture(text: bytes) -> Picture | None:
     from claudebox.overlay.comparison import Picture
 
     try:
-        roots, traces, since, watched, repositories, refs, indexes, modules = ast.literal_eval(text.decode())
+        roots, traces, since, watched, repositories, refs, indexes, modules, unread = ast.literal_eval(text.decode())
     except (ValueError, SyntaxError):
         return None
     return Picture(
@@ -91,6 +91,7 @@ def _read_picture(text: bytes) -> Picture | None:
         {path: Refs(*values) for path, values in refs.items()},
         indexes,
         {root: frozenset(names) for root, names in modules.items()},
+        frozenset(unread),
     )
 
 
