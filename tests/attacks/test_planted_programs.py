@@ -42,7 +42,7 @@ def test_program_of_a_project_does_not_run_on_the_host(box: Box, account: Accoun
         plant(account, directory, sprung)
     path = f"{way.format(project=box.project, other=other)}:{own_programs(account)}"
     demo = ("--demo",) if way in (".", "{other}") else ()  # which takes a while
-    for mode in (*demo, "--check", "--audit"):
+    for mode in (*demo, "--check", "--version", "--audit"):
         box.claudebox(mode, env={"PATH": path})
         assert not sprung.exists(), sprung.read_text()
     # The trap works: a shell walks into it.

@@ -291,7 +291,7 @@ class Attendant:
 
 
 def not_made() -> Problem:
-    hint = "see what this machine lacks: claudebox --check\nprint the command: claudebox --dry-run"
+    hint = "see what this machine lacks: claudebox --check\n      print the command: claudebox --dry-run"
     return Problem("bwrap could not make the box, and says why above", hint)
 
 

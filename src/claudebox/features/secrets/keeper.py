@@ -278,9 +278,8 @@ class Watches:
         self.left: dict[str, bool] = {}  # what was moved away, and whether it had come only a moment before
         self.is_inside = False  # whether this process has the rights of the box's owner
         self.closed: list[str] = []  # directories that can be watched with these only
-        self.unread: dict[
-            int, bool
-        ] = {}  # watched directories that were not looked at; whether they were moved or made
+        # Watched directories that were not looked at, and whether they were moved or made.
+        self.unread: dict[int, bool] = {}
         self.is_moved = False  # whether that which is being looked at was
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
         self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
