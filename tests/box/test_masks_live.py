@@ -2,12 +2,13 @@
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from conftest import Account, Box, keepers_of
+from conftest import CLAUDEBOX, Account, Box, keepers_of
 from live import CANARY, ENV, running
 from patience import comes_true
 
@@ -187,3 +188,30 @@ def test_every_kind_of_box(box: Box, env: Path, options: tuple[str, ...]) -> Non
     with running(box, ".env", options=options) as inside:
         inside.save(".env", ENV + f"NEW_TOKEN={CANARY}\n")
         assert comes_true(lambda: inside.is_masked(".env", "NEW_TOKEN="))
+
+
+THIEF = """
+import os, sys
+open("round", "w").close()
+while True:
+    try: content = open(sys.argv[1]).read()
+    except OSError: continue
+    if sys.argv[2] in content: os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(("name", "what"), [(".env", "saved"), (".env.local", "made")])
+def test_box_that_reads_and_ends_at_once(box: Box, env: Path, name: str, what: str) -> None:
+    for _ in range(5):
+        words = (CLAUDEBOX, "--yes", "--quiet", "--run", "python3", "-c", THIEF, name, CANARY)
+        with box.account.running(*words, cwd=box.project, stderr=subprocess.PIPE) as process:
+            assert comes_true((box.project / "round").exists)
+            while process.poll() is None:
+                box.account.write(box.project / "new", ENV).rename(box.project / name)
+                time.sleep(0.02)
+                if process.poll() is None:
+                    (box.project / name).unlink()
+            assert process.stderr is not None
+            assert f"{name} was {what}: readable for some ms" in process.stderr.read()
+        for left in ("round", ".env.local"):
+            (box.project / left).unlink(missing_ok=True)

@@ -8,6 +8,7 @@ kernel ends it together with that process. Here are also the small programs of o
 from __future__ import annotations
 
 import os
+import time
 
 from claudebox.errors import Problem
 from claudebox.files import c_call
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 READY = b"\n"
+END = b"end"  # what a companion is told that has a last word
 LONGEST_MESSAGE = 4096  # bytes that a pipe takes in one piece
 LAST_BREATH_MILLISECONDS = 500
+LAST_WORD_SECONDS = 3
 NAME = b"claudebox"
 # Where the arguments begin and end in memory: fields 48 and 49 of /proc/self/stat, counted from field 3.
 ARGUMENTS = slice(45, 47)
@@ -35,6 +38,7 @@ class Companion(Record):
     ended: Callable[[], Problem] | None = None  # what to say when the process has ended; a file never does
     failed: Callable[[], Problem] | None = None  # the same, if it ended before it was ready and without a word
     clean_up: Callable[[], None] | None = None  # removes what a killed process leaves behind
+    unfinished: str = ""  # what to say if it cannot finish its work in time; "": it has nothing to finish
 
     def require_ready(self) -> None:
         """Read what the process says first. Raises the Problem that it has reported."""
@@ -57,8 +61,27 @@ class Companion(Record):
         poll.register(self.life, 0)
         return self.ended() if poll.poll(LAST_BREATH_MILLISECONDS) else None
 
+    def _finishes(self) -> bool:
+        import select
+
+        poll, end = select.poll(), time.monotonic() + LAST_WORD_SECONDS
+        poll.register(self.life, select.POLLIN)
+        try:
+            os.set_blocking(self.life, False)
+            os.write(self.life, END)
+            while poll.poll(max(0.0, end - time.monotonic()) * 1000):
+                if not os.read(self.life, LONGEST_MESSAGE):
+                    return True
+        except (BrokenPipeError, ConnectionResetError):
+            return True  # it has ended already
+        except BlockingIOError:
+            pass  # it is stopped
+        return False
+
     def clear(self) -> None:
-        """Let go of it when the box has ended."""
+        """Let go of it when the box has ended. One that has work to finish gets a few seconds for that."""
+        if self.unfinished and not self._finishes():
+            os.write(2, self.unfinished.encode())
         os.close(self.life)
         if self.clean_up is not None:
             self.clean_up()

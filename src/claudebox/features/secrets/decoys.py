@@ -35,6 +35,7 @@ LIVE = "live"  # another one: the files that were masked while the box ran, each
 MOST_LIVE = 1 << 20  # bytes
 MOST_MOVED = 5  # those of them that are named
 MOVED = "moved away by the box, unless you did it: the next one may read it. Look for it, or replace the secret"
+UNFINISHED = "claudebox: not all files that were saved last could be looked at: the box may have read them\n"
 SHARED = 1_000_000  # the number of an empty decoy, for all files that have none of their own
 DECOYS = Origin.of_rule("secrets", "made-up files, to mount them again")
 
@@ -89,7 +90,7 @@ def beside(launch: Launch) -> Companion:
     life = start_beside(lambda channel: _keep(keeping, channel), (held, errors), (ours, theirs))
     launch.mounts = (*mounts, Mount(RO, place, DECOYS, source=directory))
     launch.keep(Kept(directory, life))
-    return Companion(life, ended, clean_up=lambda: _remove(directory if is_kept else masks))
+    return Companion(life, ended, None, lambda: _remove(directory if is_kept else masks), UNFINISHED)
 
 
 def _keep(keeping: Keeping, channel: int) -> None:

@@ -35,7 +35,7 @@ from claudebox.features.secrets.decoys import LIVE, NOTES, SHARED, Keeping, find
 from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
 from claudebox.paths import is_inside
-from claudebox.process.companion import READY, die_with_parent
+from claudebox.process.companion import END, READY, die_with_parent
 from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
 from claudebox.sandbox.mounts import find_appearances
 from claudebox.text import cut, escape
@@ -58,7 +58,7 @@ def keep(keeping: Keeping, channel: int) -> None:
     ours, theirs = (one.detach() for one in socketpair(AF_UNIX, SOCK_SEQPACKET))
     if os.fork() == 0:
         os.close(ours)
-        if first := os.read(channel, LONGEST_PATH):  # else there will be no box
+        if (first := os.read(channel, LONGEST_PATH)) not in (b"", END):  # else there will be no box
             hand.box.enter(f"/proc/{first.decode()}/ns/mnt")
             os.write(channel, READY)  # for `made`
             os.write(channel, READY)  # for the parent, who relies on every companion
@@ -104,7 +104,9 @@ class Hand:
             self.ask()
             ready = dict(poll.poll(self.pause()))
             if self.channel in ready:
-                return  # the parent of the box has ended
+                if not os.read(self.channel, LONGEST_PATH):
+                    return  # the parent of the box has ended
+                self.gaps.is_over = True
             if self.watches.events in ready:
                 self.take_events()
             if head in ready:
@@ -113,10 +115,15 @@ class Hand:
             self.read_on()
             if self.watches.is_full and not self.gaps.is_full:
                 self.gaps.tell_full()
+            if self.gaps.is_over and not (ready or self.is_busy()):
+                return  # all is told that the box could read, also what it read just before its end
+
+    def is_busy(self) -> bool:
+        return bool(self.news or self.waiting or self.asked or self.watches.has_more())
 
     def pause(self) -> float | None:
         """Milliseconds to wait for something to happen; None for as long as it takes."""
-        if self.news or self.watches.has_more():
+        if self.news or self.watches.has_more() or (self.gaps.is_over and not self.asked):
             return 0
         soonest = next(iter(self.patience.values()), None)
         return None if soonest is None else max(0.0, soonest[0] - time.monotonic()) * 1000
@@ -544,10 +551,11 @@ class Gaps:
     def __init__(self, keeping: Keeping, channel: int) -> None:
         self.keeping, self.channel = keeping, channel
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
-        self.told: set[str] = set()
+        self.told: set[tuple[str, str]] = set()
         self.lines: dict[str, list[str]] = {HAD: [], BRIEF: [], OTHER: []}
         self.more = dict.fromkeys(self.lines, 0)
         self.is_full = False
+        self.is_over = False  # whether the box has ended
 
     def note_shown(self, path: str, status: os.stat_result) -> None:
         """Note that the box has a file as it is, and since when: it may have that open later."""
@@ -555,10 +563,7 @@ class Gaps:
             self.shown[path] = status.st_ino, time.monotonic()
 
     def tell(self, path: str, what: str) -> None:
-        """Tell of a file, once. Of those above a limit only the number is said, at the end."""
-        if path in self.told:
-            return
-        self.told.add(path)
+        """Tell of a file, once of each kind. Of those above a limit only the number is said, at the end."""
         status, (inode, since) = files.lstat(None, path), self.shown.get(path, (0, 0.0))
         is_forgotten = not inode and len(self.shown) >= MOST_SHOWN  # it may have had any
         # Under another name, or open since it held no secret.
@@ -568,6 +573,9 @@ class Gaps:
         else:
             hint = "" if self.keeping.is_review else " (no gap: --review)"
             which, text = BRIEF, f"{what}: readable for some ms{hint}"
+        if not self.told.isdisjoint({(path, which), (path, HAD)}):
+            return
+        self.told.add((path, which))
         self.more[which] += len(self.lines[which]) >= MOST_TOLD
         if not self.more[which]:
             self.say(f"{self.name(path)} was {text}", which)
@@ -597,6 +605,8 @@ class Gaps:
         """Say a line now, and have it said again at the end."""
         self.lines[which].append(text)
         self.note()
+        if self.is_over:
+            return
         line = f"claudebox: {text}\n"
         try:
             if os.fork():  # an agent can have filled a pipe that nobody reads: then to write takes forever
