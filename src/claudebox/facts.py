@@ -6,6 +6,8 @@ what those before it have.
 
 from __future__ import annotations
 
+import stat
+
 from claudebox.errors import Problem
 from claudebox.host import Host
 from claudebox.host.git import Repository
@@ -133,6 +135,17 @@ class Facts(Record):
     def is_reviewed(self) -> bool:
         """Whether all that the box changes in the project is kept in a layer."""
         return self.settings[REVIEW].text == ON
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a group shares the project, by directories that are setgid: then `chmod 755 directory` asks for that
+        bit.
+
+        The same bit on a program is for members of the group what setuid is for the user. The report names such files.
+        """
+        repository = self.repository
+        statuses = map(self.tree.lstat, filter(None, (self.project, repository.git_dir, repository.outside)))
+        return any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)
 
     @property
     def has_layer(self) -> bool:

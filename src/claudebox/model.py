@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Literal, TypeVar
 
     from claudebox.features import Feature
+    from claudebox.sandbox.law import Law
     from claudebox.state import Instance, State
 
     T = TypeVar("T")
@@ -428,6 +429,7 @@ class Plan(Record):
     steps: tuple[Step, ...] = ()
     unknown: tuple[Question, ...] = ()
     kept_out: tuple[tuple[str, str], ...] = ()  # variables that may not enter, whoever asks, and why
+    law: Law | None = None  # what the box may have, whatever the features decided; without it, nothing starts
 
     def get(self, kind: type[T]) -> T | None:
         """What a feature has decided; None if it does not apply to this box."""

@@ -19,6 +19,7 @@ from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, Preparation, SecretPlace
 from claudebox.overlay import table as guard_table
 from claudebox.paths import absolute
+from claudebox.sandbox.law import lay_down
 from claudebox.sandbox.mounts import add_identities, arrange, pin_directories
 from claudebox.settings import Settings
 from claudebox.settings.table import BWRAP_PATH, HIDES, NFT_PATH, PASTA_PATH
@@ -96,7 +97,7 @@ def decide(facts: Facts) -> Plan:
     plan = _assemble(facts, draft)
     for feature in features:
         plan = feature.complete(facts, draft, plan)
-    return _with_sandbox_md(plan)
+    return _with_sandbox_md(plan).replace(law=lay_down(facts))
 
 
 def sections_of(plan: Plan) -> tuple[Section, ...]:

@@ -23,8 +23,9 @@ from claudebox.overlay.mounting import usable_mounts
 from claudebox.overlay.review import Kept, end, in_advance, land_chosen
 from claudebox.overlay.screen import counts, diff_lines, listing, summary
 from claudebox.overlay.store import Layer
-from claudebox.plan import make_plan
+from claudebox.plan import decide, survey
 from claudebox.sandbox.launch import launch
+from claudebox.sandbox.law import lay_down
 from claudebox.settings import Word
 from claudebox.settings.gather import gather
 from claudebox.settings.table import ASK, AUTH, ENV, HOST_PORTS, MOUNTS, NETWORK, NO_NETWORK, NONE, ON, PUBLISH, REVIEW
@@ -163,10 +164,12 @@ def plan_of_packing(host: Host, request: Request, layer: Layer) -> Plan:
     plain = settings.without(MOUNTS, ENV, PUBLISH, HOST_PORTS, PACKAGES, MEMORY, PIDS, CPU)
     for setting, text in ((AUTH, NONE), (NETWORK, NO_NETWORK), (REVIEW, ON)):
         plain = plain.having(setting, Word(text, PACKS))
-    plan = make_plan(host, Request(yes=True, run=("/bin/sh", "-c", SCRIPT)), plain)
+    facts = survey(host, Request(yes=True, run=("/bin/sh", "-c", SCRIPT)), plain)
+    plan = decide(facts)
     assert plan.review is not None
     out = Mount(RW, OUT, PACKS, source=layer.out)
     return plan.having(layer).replace(
         mounts=(*usable_mounts(plan.mounts, plan.review, layer), out),
         steps=tuple(step for step in plan.steps if step.moment in (Step.MOUNT, Step.BEFORE)),
+        law=lay_down(facts, layer.out),
     )

@@ -29,6 +29,7 @@ from claudebox.model import (
     Program,
 )
 from claudebox.paths import is_inside
+from claudebox.sandbox.law import JAVA, OF_ETC
 from claudebox.settings.table import AMOUNT, Setting
 from claudebox.settings.types import Quantity
 
@@ -43,15 +44,6 @@ SYSTEM = Origin.of_rule("system", "programs and libraries of this system")
 ROOT_TREES = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 
 ETC = Origin.of_rule("etc", "configuration that programs need to run")
-JAVA = "java-"  # Debian keeps the configuration of each JVM in /etc
-# What programs read from /etc. Never all of it: that holds keys, passwords and the host's identity.
-# NixOS has `static`: most of /etc are symlinks into it.
-ETC_ENTRIES = tuple(
-    "alternatives bash.bashrc bashrc ca-certificates crypto-policies fonts ld.so.cache ld.so.conf ld.so.conf.d "
-    "localtime manpath.config nsswitch.conf os-release pki/ca-trust pki/tls/cert.pem pki/tls/certs "
-    "pki/tls/openssl.cnf profile protocols services ssl/ca-bundle.pem ssl/cert.pem ssl/certs ssl/openssl.cnf static "
-    "terminfo".split()
-)
 PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "terminfo")
 
 IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
@@ -179,7 +171,7 @@ def empty_places(person: Person, size: int) -> list[Mount]:
 def etc_mounts(tree: Tree, as_root: bool) -> list[Mount]:
     mounts = []
     java = [name for name in tree.entries("/etc") if name.startswith(JAVA)]
-    for name in (*ETC_ENTRIES, *java):
+    for name in (*OF_ETC, *java):
         path = f"/etc/{name}"
         real = tree.resolve(path)
         if real is None or (as_root and not _is_public(tree, real)):

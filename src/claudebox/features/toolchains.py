@@ -16,18 +16,11 @@ from claudebox.host.tree import Tree
 from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin, Plan
 from claudebox.paths import expand_home, is_below, is_inside, normalize, parents, shorten_home
 from claudebox.record import Record
-from claudebox.settings.table import OFF, SHOWN, Setting
-from claudebox.settings.types import Choice
+from claudebox.settings.table import FROM_HOME, OFF
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.output.section import Section
-
-FROM_HOME = Setting(
-    *("toolchains", SHOWN, "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off"),
-    Choice("auto", OFF, default="auto"),
-    tightens=True,
-)
 
 RULE = "toolchain"
 TOLD = """

@@ -21,10 +21,13 @@ from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITAB
 from claudebox.paths import is_below
 from claudebox.process.isolation import layer_label
 from claudebox.record import Record
+from claudebox.sandbox.judge import Judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from claudebox.sandbox.law import Law
 
 Identity = tuple[int, int]  # the device, and the number on it
 READ_ONLY = (RO, ABSENT, HIDE, COVER, MASK)
@@ -118,7 +121,9 @@ def open_without_symlinks(path: str, below: str = "/") -> int:
 class Gate:
     """The system call filter. bwrap gets the end of it when the mounts have been checked."""
 
-    def __init__(self, content: bytes, expected: tuple[Expected, ...]) -> None:
+    def __init__(self, content: bytes, expected: tuple[Expected, ...], law: Law | None) -> None:
+        assert law is not None
+        self.law = law
         self.content = content
         self.expected = expected
         # O_DIRECT makes packets: every write takes a slot, however small it is.
@@ -148,6 +153,7 @@ class Gate:
             wrong = self._find_wrong(builder, first)
             if wrong:
                 raise _changed(wrong)
+            Judge(self.law, builder, first, self.content, self.ours).require_lawful()
             look(f"/proc/{first}/root")
             # Opened anew, without O_DIRECT, the pipe takes bytes instead of packets, so that all the rest fits at once.
             rest = os.open(f"/proc/self/fd/{self.ours}", os.O_WRONLY | os.O_CLOEXEC)

@@ -48,7 +48,7 @@ def launch(launch: Launch) -> NoReturn:
     companions = [feature.beside(launch) for feature in launch.acts(Step.BESIDE)]
     for feature in launch.acts(Step.BEFORE):
         feature.before(launch)
-    gate = Gate(plan.kernel.seccomp, expect(launch.mounts, plan.review))
+    gate = Gate(plan.kernel.seccomp, expect(launch.mounts, plan.review), plan.law)
     descriptors = [gate.for_bwrap]
     options = open_options(launch, gate, descriptors)
     if plan.kernel.drop_groups:

@@ -206,6 +206,24 @@ REVIEW = Setting(
     is_daily=True,
 )
 
+AUTO, DAEMON, PRIVATE, STORE = "auto", "daemon", "private", "store"
+NIX = Setting(
+    *("nix", SHOWN, "Nix in the box: auto (default), daemon, private, store or off"),
+    Choice(DAEMON, AUTO, PRIVATE, STORE, OFF, default=AUTO),
+    variable="CLAUDEBOX_NIX",
+    tightens=True,
+)
+FROM_HOME = Setting(
+    *("toolchains", SHOWN, "programs in your home that PATH would run (nvm, pyenv, rustup): auto (default) or off"),
+    Choice(AUTO, OFF, default=AUTO),
+    tightens=True,
+)
+USERNS = Setting(
+    *("userns", SHOWN, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
+    Choice(ON, OFF, default=OFF),
+    tightens=True,
+)
+
 ALL, SAFE, ASK = "all", "safe", "ask"
 LAND = Setting(
     *("land", CHANGE),

@@ -19,8 +19,7 @@ from typing import Any
 from claudebox.commands.prove.canaries import GROUPS, KERNEL, NETWORK, SOCKETS, TERMINAL, Canaries, Trial
 from claudebox.commands.prove.canaries import NIX as DAEMONS
 from claudebox.errors import Problem
-from claudebox.features.kernel import USERNS
-from claudebox.features.nix import NIX, Nix
+from claudebox.features.nix import Nix
 from claudebox.features.table import SETTINGS
 from claudebox.host import Host, read_host
 from claudebox.host.network import own_addresses
@@ -36,7 +35,7 @@ from claudebox.process.single_file import own_command
 from claudebox.record import Record
 from claudebox.settings import Settings
 from claudebox.settings.gather import gather
-from claudebox.settings.table import FULL, ON
+from claudebox.settings.table import FULL, NIX, ON, USERNS
 from claudebox.settings.words import Request
 from claudebox.text import BOLD, DIM, GREEN, RED, WIDTH, YELLOW, Style, counted, cut, escape
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import sys
 
 from claudebox.errors import Problem
@@ -11,18 +10,11 @@ from claudebox.features import Feature
 from claudebox.host.system import keeps_namespaces_from_us
 from claudebox.host.tree import Tree
 from claudebox.model import HIDE, RO, Finding, Kernel, Mount, Origin, Plan
-from claudebox.settings.table import OFF, ON, SHOWN, Setting
-from claudebox.settings.types import Choice
+from claudebox.settings.table import ON, USERNS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.features import CheckRow, Host, Section, Settings
-
-USERNS = Setting(
-    *("userns", SHOWN, "user namespaces in the box, for Chromium or bwrap: off (default) or on"),
-    Choice(ON, OFF, default=OFF),
-    tightens=True,
-)
 
 ELF = b"\x7fELF"
 
@@ -71,7 +63,7 @@ class KernelFeature(Feature):
             mounts=tuple(covered),
             findings=(*risks, *([] if owns_pid_namespace else [LIFE_FINDING])),
             kernel=Kernel(
-                call_filter(host.machine, with_namespaces=has_userns, with_setgid=is_shared(facts)),
+                call_filter(host.machine, with_namespaces=has_userns, with_setgid=facts.is_shared),
                 disable_userns=not has_userns and can_disable_userns(tree, facts.bwrap),
                 drop_groups=facts.is_root,
                 owns_pid_namespace=owns_pid_namespace,
@@ -97,16 +89,6 @@ class KernelFeature(Feature):
         if can_scope():
             scopes = CheckRow(OK, "Landlock scopes", "abstract sockets and processes of the host are out of reach")
         return [machine, scopes]
-
-
-def is_shared(facts: Facts) -> bool:
-    """Whether a group shares the project, by directories that are setgid: then `chmod 755 directory` asks for that bit.
-
-    The same bit on a program is for members of the group what setuid is for the user. The report names such files.
-    """
-    repository = facts.repository
-    statuses = map(facts.tree.lstat, filter(None, (facts.project, repository.git_dir, repository.outside)))
-    return any(status is not None and status.st_mode & stat.S_ISGID for status in statuses)
 
 
 def can_disable_userns(tree: Tree, bwrap: str) -> bool:

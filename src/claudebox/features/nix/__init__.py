@@ -7,16 +7,9 @@ from claudebox.features import Feature
 from claudebox.host.system import NIX_STORE
 from claudebox.model import Origin, Plan
 from claudebox.record import Record
-from claudebox.settings.table import HIDES, OFF, SHOWN, Setting
-from claudebox.settings.types import Choice, List, Text
+from claudebox.settings.table import AUTO, HIDES, NIX, OFF, SHOWN, Setting
+from claudebox.settings.types import List, Text
 
-AUTO, DAEMON, PRIVATE, STORE = "auto", "daemon", "private", "store"
-NIX = Setting(
-    *("nix", SHOWN, "Nix in the box: auto (default), daemon, private, store or off"),
-    Choice(DAEMON, AUTO, PRIVATE, STORE, OFF, default=AUTO),
-    variable="CLAUDEBOX_NIX",
-    tightens=True,
-)
 PACKAGES = Setting(
     *("package", SHOWN, "put this Nix package on PATH: a name in nixpkgs, or a flake reference"),
     List(Text()),

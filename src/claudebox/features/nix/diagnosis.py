@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from claudebox.errors import Problem
-from claudebox.features.nix import AUTO, DAEMON, NIX, PRIVATE, STORE, Nix, Package, packages_of
+from claudebox.features.nix import Nix, Package, packages_of
 from claudebox.features.nix.packages import NIXPKGS, find_nix, short_name
 from claudebox.features.nix.store import plan_nix
 from claudebox.host import Host
@@ -13,7 +13,7 @@ from claudebox.output.explanation import Answer, Because, Change, Question, desc
 from claudebox.paths import is_inside
 from claudebox.process.trial import NOTE, OK, CheckRow, program_version
 from claudebox.settings import Settings
-from claudebox.settings.table import OFF
+from claudebox.settings.table import AUTO, DAEMON, NIX, OFF, PRIVATE, STORE
 from claudebox.state import find_state
 
 MOST_NAMED = 6

@@ -13,7 +13,7 @@ from __future__ import annotations
 import posixpath
 
 from claudebox.errors import Problem
-from claudebox.features.nix import NIX, PACKAGES, Nix, Package
+from claudebox.features.nix import PACKAGES, Nix, Package
 from claudebox.host import Host, pinned
 from claudebox.host.programs import find_all
 from claudebox.host.system import NIX_STORE
@@ -22,7 +22,7 @@ from claudebox.model import Finding, Grant
 from claudebox.paths import expand_home, is_below, normalize
 from claudebox.record import Record
 from claudebox.settings import Settings, Word
-from claudebox.settings.table import OFF
+from claudebox.settings.table import NIX, OFF
 from claudebox.state import find_state, memory
 from claudebox.state.memory import Form
 from claudebox.state.reach import host_certificates, reach_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.nix import AUTO, DAEMON, NIX, NIX_FEATURE, PACKAGES, PRIVATE, STORE, Nix, Package, Packages
+from claudebox.features.nix import NIX_FEATURE, PACKAGES, Nix, Package, Packages
 from claudebox.features.nix.packages import (
     REGISTRIES,
     find_nix,
@@ -33,7 +33,7 @@ from claudebox.model import FILE, RO, RW, Directory, EnvVar, Finding, Mount, Ori
 from claudebox.paths import is_below, is_inside, normalize
 from claudebox.sandbox.mounts import arrange, find_hides
 from claudebox.settings import Settings, Word
-from claudebox.settings.table import FULL, NETWORK, OFF
+from claudebox.settings.table import AUTO, DAEMON, FULL, NETWORK, NIX, OFF, PRIVATE, STORE
 from claudebox.state import SHOWN, Instance, find_state, memory
 from claudebox.state.memory import Form
 from claudebox.state.reach import reach_of

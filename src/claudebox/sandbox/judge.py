@@ -1,0 +1,318 @@
+"""Judges a box that bwrap has made, before its program starts.
+
+Nothing that decided about the box is believed here. The kernel is asked what the box has, and that is held against the
+law (`law.py`): a table of places of this host, each with how much a box may have of it and of all below it. Of several
+entries above a place, the nearest counts; what has no entry above it, no box may have. For each mount of the box the
+place behind it is found by the file system's device and the directory in it, which the kernel lists for every mount.
+What cannot be traced, or is not known here, is a breach, and no program starts.
+
+This file imports nothing of claudebox but the error.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from claudebox.errors import Problem, suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from claudebox.sandbox.law import Law, Rule
+
+# How much a box may have of a place. What is LATER is writable in a layer alone, which lands when the user says so.
+NEVER, READ, LATER, WRITE = range(4)
+HOW = ("", "read-only", "writable in a layer", "writable")
+
+PROC, OVERLAY, TERMINALS = b"proc", b"overlay", b"devpts"  # kinds of file systems
+FRESH = (b"tmpfs", TERMINALS, PROC)  # bwrap makes these: they are empty, or show the box itself
+LABEL = b"claudebox:"  # how the source of a layer begins
+SHOWN_OF_PROC = ("/sys", "/bus", "/fs", "/irq")  # bound over themselves, read-only
+DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
+CONSOLE = "/dev/console"
+NAMESPACES = ("cgroup", "ipc", "mnt", "pid", "user", "uts")
+CAPABILITIES = (b"CapInh", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb")
+FIRST_DESCRIPTOR = 3  # behind the standard streams
+PATH_ONLY, CLOSED_AT_START = 0o10000000, 0o2000000  # O_PATH, O_CLOEXEC
+MEMORY = "/memfd:"  # how the kernel calls a file that is in memory alone
+GONE = "//deleted"  # how the kernel ends the path of a file without a name
+
+
+class Row:
+    """A mount, as the kernel describes it."""
+
+    def __init__(self, line: bytes) -> None:
+        words = line.rstrip(b"\n").split(b" ")
+        rest = words.index(b"-", 6)
+        self.number, self.parent, self.device = words[:3]
+        self.root, self.path = _decode(words[3]), _decode(words[4])
+        self.options = words[5].split(b",")
+        self.kind, self.source = words[rest + 1 : rest + 3]
+
+        self.access = WRITE if b"rw" in self.options else READ
+
+
+class Mounts:
+    """What a process sees at which path."""
+
+    def __init__(self, process: str) -> None:
+        with open(f"{process}/mountinfo", "rb") as file:
+            self.rows = [Row(line) for line in file]
+        numbers = {row.number for row in self.rows if row.number != row.parent}
+        self.top = next(row for row in self.rows if row.path == "/" and row.parent not in numbers)
+        self.on = {(row.parent, row.path): row for row in self.rows if row is not self.top}
+        self.devices = {row.device for row in self.rows}
+        self.at: dict[tuple[bytes, str], list[Row]] = {}
+        for row in self.rows:
+            self.at.setdefault((row.device, row.root), []).append(row)
+
+    def holder(self, path: str) -> Row:
+        """The mount that shows what is at a path. One that is mounted below another one's back shows nothing."""
+        here = self.top
+        for above in reversed([*upwards(path)]):
+            while (over := self.on.get((here.number, above))) is not None:
+                here = over
+        return here
+
+    def behind(self, path: str) -> tuple[bytes, str]:
+        """The device that has what is at a path, and where."""
+        row = self.holder(path)
+        return row.device, moved(path, row.path, row.root)
+
+    def showing(self, device: bytes, where: str) -> Iterator[tuple[Row, str]]:
+        """Every mount that shows a place of a device, and the path at which it does."""
+        for above in upwards(where):
+            for row in self.at.get((device, above), ()):
+                path = moved(where, above, row.path)
+                if self.holder(path) is row:
+                    yield row, path
+
+
+def upwards(path: str) -> Iterator[str]:
+    """The path, and all directories above it, the nearest first."""
+    while path not in ("", "/"):
+        yield path
+        path = path.rpartition("/")[0]
+    yield "/"
+
+
+def moved(path: str, old: str, new: str) -> str:
+    """What a path in `old` is called where `old` is called `new`."""
+    return (new.rstrip("/") + path[len(old.rstrip("/")) :]) or "/"
+
+
+def _decode(path: bytes) -> str:
+    """A path without the octal codes that the kernel writes for blanks, line breaks and backslashes."""
+    first, *codes = path.split(b"\\")
+    return os.fsdecode(first + b"".join(bytes((int(code[:3], 8),)) + code[3:] for code in codes))
+
+
+class Judge:
+    """One box, and what the law says about it."""
+
+    def __init__(self, law: Law, builder: int, first: int, call_filter: bytes, pipe: int) -> None:
+        self.law, self.call_filter = law, call_filter
+        self.pipe = os.fstat(pipe)  # through which bwrap gets the filter
+        self.process, self.builder = f"/proc/{first}", f"/proc/{builder}"
+
+    def require_lawful(self) -> None:
+        """Raise a Problem that names the first breach."""
+        try:
+            breach = next(self.breaches(), "")
+        except (OSError, ValueError, LookupError, StopIteration, RuntimeError) as error:
+            breach = f"it cannot be looked at ({type(error).__name__})"
+        if breach:
+            what = f"the box has what the law does not allow, and was not started: {breach}"
+            raise Problem(what, "see what is allowed: claudebox --law\n      start it again; if it stays so, report it")
+
+    def breaches(self) -> Iterator[str]:
+        yield from self._of_process()
+        yield from self._of_descriptors()
+        yield from self._of_environment()
+        self.host, self.made = Mounts("/proc/self"), Mounts(self.builder)
+        self.box = Mounts(self.process)
+        # Layers are made in the namespace in which bwrap starts, and nowhere else.
+        overlays = [row for row in self.made.rows if row.kind == OVERLAY and row.source.startswith(LABEL)]
+        self.layers = {row.device: row for row in overlays if row.device not in self.host.devices}
+        for row in self.box.rows:
+            if row.device in self.layers:
+                row.access = min(row.access, LATER)
+            yield from self._of_mount(row)
+        for path, rule in self.law.places.items():
+            if rule.access in (NEVER, LATER):
+                yield from self._of_place(path, rule)
+        yield from self._of_proc()
+
+    # Processes.
+
+    def _of_process(self) -> Iterator[str]:
+        for name in (*NAMESPACES, *([] if self.law.has_hosts_network else ["net"])):
+            if os.stat(f"{self.process}/ns/{name}").st_ino == os.stat(f"/proc/self/ns/{name}").st_ino:
+                yield f"it has the {name} namespace of this host"
+        with open(f"{self.process}/status", "rb") as file:
+            status = dict(line.split(b":", 1) for line in file)
+        for key, own in ((b"Uid", os.geteuid()), (b"Gid", os.getegid())):
+            if {*map(int, status[key].split())} != {own}:
+                yield f"its {key.decode()} is not that of claudebox"
+        groups = {*map(int, status[b"Groups"].split())}
+        if not groups.issubset(self.law.groups):
+            yield f"it has groups: {sorted(groups)}"
+        for key in CAPABILITIES:
+            if int(status[key], 16):
+                yield f"it has capabilities ({key.decode()})"
+        if int(status[b"NoNewPrivs"]) != 1:
+            yield "programs in it can get new privileges"
+        for name in ("uid_map", "gid_map"):
+            with open(f"{self.process}/{name}") as file:
+                if [line.split()[2] for line in file] != ["1"]:
+                    yield f"more than one account is in its {name}"
+        if not self.law.has_hosts_network:
+            with open(f"{self.process}/net/dev") as file:
+                devices = {line.partition(":")[0].strip() for line in file if ":" in line}
+            if not devices.issubset(self.law.devices):
+                yield f"its network has {' '.join(sorted(devices))}"
+        if self.call_filter != self.law.call_filter:
+            yield "its system call filter is another one"
+
+    def _of_descriptors(self) -> Iterator[str]:
+        for name in os.listdir(f"{self.process}/fd"):
+            path, number = f"{self.process}/fd/{name}", int(name)
+            target, status = os.readlink(path), os.stat(path)
+            with open(f"{self.process}/fdinfo/{name}", "rb") as file:
+                flags = int(dict(line.split(b":", 1) for line in file if b":" in line)[b"flags"], 8)
+            if number < FIRST_DESCRIPTOR:
+                if stat.S_ISDIR(status.st_mode) or stat.S_ISBLK(status.st_mode):
+                    yield f"descriptor {number} is {target}"
+                elif number == 0 and stat.S_ISREG(status.st_mode) and not target.startswith(MEMORY):
+                    yield f"descriptor 0 is the file {target} itself"
+                elif stat.S_ISSOCK(status.st_mode) and not self._is_local(status.st_ino):
+                    yield f"descriptor {number} is a socket of this host's network"
+            elif not (flags & CLOSED_AT_START or _same(status, self.pipe) or self._is_bwraps_proc(status, flags)):
+                yield f"descriptor {number} stays open: {target}"
+
+    def _is_local(self, inode: int) -> bool:
+        if self.law.has_hosts_network:
+            return True
+        with open("/proc/self/net/unix") as file:
+            return any(line.split()[6] == str(inode) for line in file if line[:3] != "Num")
+
+    def _is_bwraps_proc(self, status: os.stat_result, flags: int) -> bool:
+        """Whether it is the /proc that bwrap works with, and closes before the program starts."""
+        return bool(flags & PATH_ONLY) and _same(status, os.stat(f"{self.builder}/root/proc"))
+
+    def _of_environment(self) -> Iterator[str]:
+        with open(f"{self.process}/environ", "rb") as file:
+            environment = file.read()
+        with open(f"{self.builder}/cmdline", "rb") as file:
+            command = file.read().partition(b"\0--\0")[0]
+        words = command.split(b"\0")
+        names = [pair.partition(b"=")[0] for pair in environment.split(b"\0") if pair]
+        names += [words[number + 1] for number, word in enumerate(words[:-1]) if word == b"--setenv"]
+        for name in map(os.fsdecode, names):
+            if name not in self.law.names and name.rstrip("0123456789") not in self.law.names:
+                yield f"nobody named the variable {name}"
+        for name, value in self.law.withheld:
+            if value in environment or value in command:
+                yield f"the value of {name} is in it"
+
+    # Mounts.
+
+    def _of_mount(self, row: Row) -> Iterator[str]:
+        bare = row.path in DEVICES or row.path == CONSOLE or row.kind == TERMINALS
+        for option in (b"nosuid", *(() if bare else (b"nodev",))):
+            if option not in row.options:
+                yield f"{row.path} lacks {option.decode()}"
+        if (layer := self.layers.get(row.device)) is not None:
+            places = [moved(row.root, "/", layer.path)]
+            yield from self._of_layer(row, layer.path) if row.root == "/" else ()
+        else:
+            places = [path for _, path in self.host.showing(row.device, row.root)]
+        if row.root.endswith(GONE) or not places:
+            if row.kind not in FRESH or row.device in self.host.devices or self._is_proc_of_builder(row):
+                yield f"nobody knows what is behind {row.path}"
+        elif not any(place in DEVICES for place in places) and (row.path, row.kind) != (CONSOLE, TERMINALS):
+            yield from self._of_places(row, places)
+
+    def _of_layer(self, row: Row, place: str) -> Iterator[str]:
+        """The kernel does not tell over what a layer lies: it shows what is in its place, and what boxes changed."""
+        known = set(os.listdir(place))
+        for upper in self.law.uppers(place):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                known.update(os.listdir(upper))
+        if strange := {*os.listdir(f"{self.process}/root{row.path}")} - known:
+            yield f"{row.path} shows {min(strange)}, which is not in {place}"
+
+    def _is_proc_of_builder(self, row: Row) -> bool:
+        """Whether it is the /proc in which bwrap works, beyond what may be read of it."""
+        if row.device not in self.made.devices:
+            return False
+        return row.access != READ or row.root not in SHOWN_OF_PROC or row.path != f"/proc{row.root}"
+
+    def _of_places(self, row: Row, places: list[str]) -> Iterator[str]:
+        rules = [(place, self.law.nearest(place)) for place in places]
+        if row.kind == PROC and row.root in SHOWN_OF_PROC and row.path == f"/proc{row.root}" and row.access == READ:
+            return  # without a namespace of its own, bwrap works with this host's /proc
+        for place, rule in rules:
+            if rule is not None and rule.access == NEVER:
+                yield f"{_shown(row, place)}: {rule.why}"
+        if not any(rule is not None and row.access <= rule.access and _fits(rule, place) for place, rule in rules):
+            yield f"{_shown(row, places[0])}, {HOW[row.access]}: nothing allows that"
+        for place, rule in rules:
+            for name in rule.without if rule is not None else ():
+                yield from self._of_part(row, f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
+
+    def _of_place(self, path: str, rule: Rule) -> Iterator[str]:
+        """What lies in a place that the box has, and of which it may have less."""
+        seen = [self.host.behind(path)]
+        if (layer := self.made.holder(path)).device in self.layers:
+            seen.append((layer.device, moved(path, layer.path, "/")))
+        for device, where in seen:
+            for row, shown in self.box.showing(device, where):
+                if row.root != where and row.access > rule.access:
+                    yield from self._of_part(row, path, shown, rule.why)
+
+    def _of_part(self, row: Row, path: str, shown: str, why: str) -> Iterator[str]:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            if self.box.holder(shown) is row and self._is_there(path, shown):
+                yield f"{shown} is {path if path != shown else 'there'}, {HOW[row.access]}: {why}"
+
+    def _is_there(self, path: str, shown: str) -> bool:
+        """Whether a path of the box leads to a file of this host. In a layer, something else can be in its place."""
+        outside, here = os.lstat(path), f"{self.process}/root"
+        inside = os.lstat(here)
+        for part in shown[1:].split("/"):
+            if stat.S_ISLNK(inside.st_mode):
+                return False  # an agent has made it, and it leads elsewhere from here than in the box
+            here += f"/{part}"
+            inside = os.lstat(here)
+        return (inside.st_ino, inside.st_mtime_ns) == (outside.st_ino, outside.st_mtime_ns)
+
+    def _of_proc(self) -> Iterator[str]:
+        for path, access in self.law.of_proc:
+            row = self.box.holder(path)
+            is_covered = row.path == path and row.access == READ and (access == READ or row.kind != PROC)
+            if not is_covered and os.path.lexists(path):
+                yield f"{path} is open, and has to be {HOW[access] or 'hidden'}"
+
+
+def _same(one: os.stat_result, other: os.stat_result) -> bool:
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+
+
+def _shown(row: Row, place: str) -> str:
+    return f"{row.path} shows {place}" if row.path != place else place
+
+
+def _fits(rule: Rule, place: str) -> bool:
+    """Whether it is what the rule means, if that is about some files in its place alone."""
+    if not (rule.names or rule.begins):
+        return True
+    name, has_more, _ = place[len(rule.path) + 1 :].partition("/")
+    if not name.startswith(rule.names):
+        return False
+    if not rule.begins:
+        return bool(name)
+    with open(place, "rb") as file:
+        return not has_more and file.read(len(rule.begins)) == rule.begins
