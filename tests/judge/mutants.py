@@ -4,12 +4,15 @@ The home of all of them, as `furnish` makes it (`CANARY…` is what must stay ou
 
     ~/.ssh/id_ed25519, ~/.ssh/agent.sock, ~/.aws/credentials, ~/.git-credentials, ~/.bash_history
     ~/.config/gh/hosts.yml, ~/.config/editor/settings, ~/.local/share/app/state
-    ~/.claude/{.credentials.json,history.jsonl,CLAUDE.md,agents/}, ~/.claude.json, ~/.local/bin/claude (a stand-in)
+    ~/.claude/{.credentials.json,history.jsonl,CLAUDE.md,agents/}, ~/.claude.json, ~/bin/claude (a stand-in)
+    ~/.claude/commands                  a symlink to ~/.config
+    ~/prompt.txt                        standard input of each start; the home itself is descriptor 9
     ~/.nvm/versions/node/v20.1.0        a toolchain, on PATH
     ~/other-project, ~/src/other        of no concern to this box; the first is a repository, and has a state
     ~/reference, ~/tools/gh, ~/.tool    mounted by some rows; the second is named by GH_CONFIG_DIR
-    ~/src/shop                          the project: git, .env, .github/workflows, .vscode, private/, docs/, a symlink to
-                                        ~/.ssh, .claudebox.toml, and `host-namespaces`: those of whoever starts boxes
+    ~/src/shop                          the project: git, .env, .github/workflows, .vscode, private/, docs/,
+                                        .claudebox.toml, a symlink to ~/.ssh, and `host-namespaces`: those of whoever
+                                        starts boxes
 
 `furnish_machine` adds the host's sockets, /tmp and shared memory, on a machine of `tests/running/machine.py` alone.
 """
@@ -40,6 +43,7 @@ class Mutant:
     options: tuple[str, ...] = ()
     needs: str = ""  # "root", "user" or "overlay"
     stopped_by: str = ""  # "gate", if that refuses it already
+    is_refused: bool = False  # without the mutant, claudebox refuses these options
 
 
 def variables(home: Path) -> dict[str, str]:
@@ -51,7 +55,7 @@ def variables(home: Path) -> dict[str, str]:
         "EDITOR": "vi",
         "GH_CONFIG_DIR": f"{home}/tools/gh",
         "SSH_AUTH_SOCK": f"{home}/.ssh/agent.sock",
-        "PATH": f"{home}/.nvm/versions/node/v20.1.0/bin:{home}/.local/bin:/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{home}/.nvm/versions/node/v20.1.0/bin:{home}/bin:/usr/local/bin:/usr/bin:/bin",
     }
 
 
@@ -75,11 +79,13 @@ def furnish(home: Path, project: Path) -> None:
         home / ".claude/agents/helper.md": "a helper\n",
         home / ".claude.json": '{"oauthAccount": {"emailAddress": "CANARY-account"}}\n',
         home / ".nvm/versions/node/v20.1.0/bin/node": "#!/bin/sh\n",
+        home / ".nvm/versions/node/v20.1.0/etc/npmrc": "_authToken=CANARY-npm\n",
+        home / "prompt.txt": "a prompt\n",
         home / "other-project/notes.txt": "CANARY-other\n",
-        home / "src/other/notes.txt": "CANARY-beside\n",
+        home / "src/other/beside.txt": "CANARY-beside\n",
         home / "reference/plan.txt": "CANARY-plan\n",
         home / "reference/docs/page.md": "a page\n",
-        home / "tools/gh/hosts.yml": "github.com:\n  user: CANARY-tools\n",
+        home / "tools/gh/config.txt": "CANARY-tools\n",
         home / ".tool/credentials.json": '{"token": "CANARY-tool"}\n',
         # A box of the past left a login here; and the state of another project.
         own / "claude/.credentials.json": LOGIN.replace("login", "old"),
@@ -103,12 +109,17 @@ def furnish(home: Path, project: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         path.chmod(0o755 if text.startswith("#!") else 0o600 if "CANARY" in text else 0o644)
-    (home / ".local/bin").mkdir()
-    (home / ".local/bin/claude").symlink_to(home / ".local/share/claude/versions/2.1.0")
+    (home / "bin").mkdir()
+    (home / "bin/claude").symlink_to(home / ".local/share/claude/versions/2.1.0")
+    (home / ".claude/commands").symlink_to(home / ".config")
     (project / "link").symlink_to(home / ".ssh")
     _make_socket(home / ".ssh/agent.sock")
     for where in (project, home / "other-project"):
-        for words in (("init", "-q"), ("add", "README.md", "notes.txt"), ("commit", "-q", "--allow-empty", "-m", "one")):
+        for words in (
+            ("init", "-q"),
+            ("add", "README.md", "notes.txt"),
+            ("commit", "-q", "--allow-empty", "-m", "one"),
+        ):
             words = ("-c", "user.name=Old", "-c", "user.email=old@host", *words)
             subprocess.run(("git", *words), cwd=where, capture_output=True, check=words[4] == "init")
         hook = where / ".git/hooks/pre-commit"
@@ -173,6 +184,21 @@ def before_bwrap(statement: str) -> tuple[str, str, str]:
     return "sandbox/launch.py", old, f"    {statement}\n{old}"
 
 
+MASKS = """\
+            mounts=(*masks, *hides),
+            pins=tuple(mount.path for mount in (*masks, *hides)),  # else the agent moves a directory with a secret
+            findings=secrets.findings,
+            preparations=secrets.preparations,
+            # In a project without secrets somebody may make one while the box runs.
+            steps=(Step(Step.BESIDE, self), Step(Step.MADE, self)),
+"""
+
+
+def masks(what: str) -> str:
+    """The same, with other masks, and without the steps that keep them on."""
+    return MASKS.replace("mounts=(*masks,", f"mounts=(*{what},").partition("            # In")[0]
+
+
 def line(path: str, options: str = "") -> str:
     """Whether the box has a mount at a path, with options that begin like that."""
     return f'grep -q " {path} {options}" /proc/self/mountinfo && echo SHOWN'
@@ -190,7 +216,12 @@ def there(path: str) -> str:
     return f"test -e {path} && echo SHOWN"
 
 
-ARGV, LAUNCH, SYSTEM, CLAUDE = "sandbox/argv.py", "sandbox/launch.py", "features/system.py", "features/claude/__init__.py"
+ARGV, LAUNCH, SYSTEM, CLAUDE = (
+    "sandbox/argv.py",
+    "sandbox/launch.py",
+    "features/system.py",
+    "features/claude/__init__.py",
+)
 CREDENTIAL, KERNEL, MOUNTING = "features/broker/credential.py", "features/kernel/__init__.py", "overlay/mounting.py"
 PROGRAMS, WISHES, GUARD, SECRETS = (
     *("host/programs.py", "features/wishes.py", "features/guard.py", "features/secrets/__init__.py"),
@@ -238,7 +269,7 @@ MUTANTS = (
     Mutant(
         *("home: the directory above the project",),
         *project_too('Mount("ro", facts.project.rpartition("/")[0], PROJECT, source=facts.project.rpartition("/")[0])'),
-        *("cat ../other/notes.txt", "{home}/src"),
+        *("cat ../other/beside.txt", "{home}/src"),
     ),
     # Secret places
     Mutant(
@@ -270,51 +301,60 @@ MUTANTS = (
     Mutant(
         *("secret: the login with --auth none",),
         *config('_shown_file(home, ".credentials.json", f"{home.users}/.credentials.json")'),
-        *("grep -o CANARY-login ~/.claude/.credentials.json", ".credentials.json", ("--auth", "none")),
+        *("grep -o CANARY-login ~/.claude/.credentials.json", ".credentials.json"),
+        options=("--auth", "none"),
     ),
     Mutant(
         *("secret: Claude's state on the host",),
-        *grant('Mount(RO, "/opt/claude.json", BOX, source=f"{person.home}/.claude.json", is_dir=False)'),
+        *late_grant('Mount(RO, "/opt/claude.json", ORIGIN, source=f"{facts.home}/.claude.json", is_dir=False)'),
         *("cat /opt/claude.json", "/opt/claude.json"),
-        stopped_by="hides",
     ),
     # What hides
     Mutant(
         *("hide: a secret place in a mount", WISHES),
         *("*hides_inside(tree, draft.mounts, draft.hidden_places(facts.places)),", ""),
-        *("cat ~/tools/gh/hosts.yml", "{home}/tools/gh", ("--mount-ro", "~/tools")),
+        *("cat ~/tools/gh/config.txt", "{home}/tools/gh"),
+        options=("--mount-ro", "~/tools"),
     ),
     Mutant(
         *("hide: a credential in a mount", "features/secrets/mounted.py"),
         *("hides=tuple(hides.values()), pins=tuple(hides),", ""),
-        *("cat ~/.tool/credentials.json", "{home}/.tool/credentials.json", ("--mount-ro", "~/.tool")),
+        *("cat ~/.tool/credentials.json", "{home}/.tool/credentials.json"),
+        options=("--mount-ro", "~/.tool"),
     ),
     Mutant(
         *("hide: the user's", WISHES, "*find_hides(tree, hides, facts.project, facts.home, draft.mounts),", ""),
-        *("cat private/notes.txt", "{project}/private", ("--hide", "private")),
+        *("cat private/notes.txt", "{project}/private"),
+        options=("--hide", "private"),
     ),
     Mutant(
         *("hide: a directory bound onto itself", ARGV),
-        *('return [("--perms", "0555", "--tmpfs", path), ("--remount-ro", path)]', 'return [("--ro-bind", path, path)]'),
-        *("cat private/notes.txt", "{project}/private", ("--hide", "private")),
+        *(
+            'return [("--perms", "0555", "--tmpfs", path), ("--remount-ro", path)]',
+            'return [("--ro-bind", path, path)]',
+        ),
+        *("cat private/notes.txt", "{project}/private"),
+        options=("--hide", "private"),
     ),
     Mutant(
         *("hide: a file bound onto itself", ARGV, '("--ro-bind", "/dev/null", path)', '("--ro-bind", path, path)'),
-        *("cat notes.txt", "{project}/notes.txt", ("--hide", "notes.txt")),
+        *("test -s /usr/bin/git && echo SHOWN", "/usr/bin/git"),
+        options=("--hide", "/usr/bin/git"),
     ),
     Mutant(
         *("hide: of a mount's part that the user hides", "sandbox/mounts.py"),
         *("within_reach = [mount for mount in mounts if _may_hide(hide, mount)]", "within_reach = mounts[:1]"),
         *("cat ~/reference/plan.txt", "{home}/reference"),
-        ("--mount-ro", "~/reference", "--hide", "~/reference/plan.txt"),
+        options=("--mount-ro", "~/reference", "--hide", "~/reference/plan.txt"),
     ),
     Mutant(
         *("hide: an old login", CREDENTIAL, "mounts=_hide_old_login(facts.claude, facts.tree),", "mounts=(),"),
-        *("grep -o CANARY-old ~/.claude/.credentials.json", ".credentials.json", BROKER),
+        *("grep -o CANARY-old ~/.claude/.credentials.json", ".credentials.json"),
+        options=BROKER,
     ),
     Mutant(
         *("hide: names of keys", KERNEL, "(KERNEL_SETTINGS,), KEYS)", "(KERNEL_SETTINGS,), ())"),
-        *("test -s /proc/keys && echo SHOWN", "/proc/key"),
+        *("grep -q . /proc/keys && echo SHOWN", "/proc/key"),
     ),
     Mutant(
         *("hide: settings of the kernel", KERNEL, "(KERNEL_SETTINGS,), KEYS)", "(), KEYS)"),
@@ -323,11 +363,61 @@ MUTANTS = (
     Mutant(
         *("hide: root's part of the kernel", KERNEL),
         *("covered += covers(tree, ROOTS, ROOT_READ_ONLY, ROOT_HIDDEN)", "covered += []"),
-        *(no_line("/proc/fs"), "/proc/", (), "root"),
+        *(no_line("/proc/fs"), "/proc/"),
+        needs="root",
+    ),
+    Mutant(
+        *(
+            "hide: tokens of a toolchain",
+            "features/toolchains.py",
+            "for place in environments for token in TOKENS)",
+            "for place in environments for token in TOKENS[1:])",
+        ),
+        *("cat ~/.nvm/versions/node/*/etc/npmrc", "{home}/.nvm"),
+    ),
+    Mutant(
+        *("hide: where a variable puts a secret place", "host/secrets.py", " GH_CONFIG_DIR=~/.config/gh", ""),
+        *("cat ~/tools/gh/config.txt", "{home}/tools/gh"),
+        options=("--mount-ro", "~/tools"),
+    ),
+    Mutant(
+        *("hide: no place is secret", "facts.py"),
+        *("tuple(place for place in places if place.path not in self.shown_places)", "()"),
+        *("cat ~/tools/gh/config.txt", "{home}/tools/gh"),
+        options=("--mount-ro", "~/tools"),
+    ),
+    Mutant(
+        *("hide: none in the Plan", "plan.py", "arrange(draft.mounts, draft.hides)", "arrange(draft.mounts)"),
+        *("cat private/notes.txt", "{project}/private"),
+        options=("--hide", "private"),
+    ),
+    # What nobody may ask for
+    Mutant(
+        *("refusal: of the home", WISHES, "if refusal := refuse(real, homes, places):", 'if refusal := "":'),
+        *("cat /opt/home/other-project/notes.txt", "/opt/home"),
+        options=("--mount-ro", "~:/opt/home"),
+        is_refused=True,
+    ),
+    Mutant(
+        *("refusal: of ~/.config", WISHES, "if refusal := refuse(real, homes, places):", 'if refusal := "":'),
+        *("cat ~/.config/editor/settings", "{home}/.config"),
+        options=("--mount-ro", "~/.config"),
+        is_refused=True,
+    ),
+    Mutant(
+        *("refusal: of the system, writable", WISHES, "refuse_writable if wish.access == RW else refuse_readable"),
+        *("refuse_readable", line("/opt/usr", "rw"), "/opt/usr"),
+        options=("--mount-rw", "/usr/share:/opt/usr"),
+        is_refused=True,
     ),
     # Read-only becomes writable
     Mutant(
-        *("rw: the system", SYSTEM, "[Mount(RO, path, SYSTEM, source=path) for", '[Mount("rw", path, SYSTEM, source=path) for'),
+        *(
+            "rw: the system",
+            SYSTEM,
+            "[Mount(RO, path, SYSTEM, source=path) for",
+            '[Mount("rw", path, SYSTEM, source=path) for',
+        ),
         *(line("/usr", "rw"), "/usr"),
     ),
     Mutant(
@@ -344,7 +434,12 @@ MUTANTS = (
         *('Mount("rw", tree, origin, source=tree,', line("$HOME/.nvm/[^ ]*", "rw"), "{home}/.nvm"),
     ),
     Mutant(
-        *("rw: Claude itself", PROGRAMS, "Mount(RO, file, origin, source=file,", 'Mount("rw", file, origin, source=file,'),
+        *(
+            "rw: Claude itself",
+            PROGRAMS,
+            "Mount(RO, file, origin, source=file,",
+            'Mount("rw", file, origin, source=file,',
+        ),
         *(line("$HOME/.local/share/claude[^ ]*", "rw"), "{home}/.local/share/claude"),
     ),
     Mutant(
@@ -356,7 +451,12 @@ MUTANTS = (
         *(line("$HOME/.claude/CLAUDE.md", "rw"), ".claude/CLAUDE.md"),
     ),
     Mutant(
-        *("rw: what the agent is told", CLAUDE, 'Mount(RO, f"{MANAGED}/SANDBOX.md"', 'Mount(RW, f"{MANAGED}/SANDBOX.md"'),
+        *(
+            "rw: what the agent is told",
+            CLAUDE,
+            'Mount(RO, f"{MANAGED}/SANDBOX.md"',
+            'Mount(RW, f"{MANAGED}/SANDBOX.md"',
+        ),
         *(line("/etc/claude-code/SANDBOX.md", "rw"), "/etc/claude-code/SANDBOX.md"),
     ),
     Mutant(
@@ -371,7 +471,8 @@ MUTANTS = (
     ),
     Mutant(
         *("rw: --mount-ro", WISHES, "Mount(wish.access, path,", "Mount(RW, path,"),
-        *(line("$HOME/reference/docs", "rw"), "{home}/reference/docs", ("--mount-ro", "~/reference/docs")),
+        *(line("$HOME/reference/docs", "rw"), "{home}/reference/docs"),
+        options=("--mount-ro", "~/reference/docs"),
     ),
     Mutant(
         *("rw: the project's settings", PROJECT, "file = [] if content is None else [", "file = [] if True else ["),
@@ -403,7 +504,12 @@ MUTANTS = (
         *('readlink /etc/resolv.conf | grep -q "$PWD" && echo SHOWN', "/etc/resolv.conf"),
     ),
     Mutant(
-        *("symlink: Claude of the agent", PROGRAMS, "links = {path: install.real}", 'links = {path: f"{project}/claude"}'),
+        *(
+            "symlink: Claude of the agent",
+            PROGRAMS,
+            "links = {path: install.real}",
+            'links = {path: f"{project}/claude"}',
+        ),
         *('readlink ~/.local/bin/claude | grep -q "$PWD" && echo SHOWN', "{home}/.local/bin/claude"),
     ),
     Mutant(
@@ -416,9 +522,19 @@ MUTANTS = (
         *("test -d /tmp/claudebox && echo SHOWN", "/var/cache/claudebox"),
         stopped_by="gate",
     ),
+    Mutant(
+        *("symlink: in Claude's configuration, to where none may lead", "state/reach.py"),
+        *("reason = self._objection(path, real)", 'reason = ""'),
+        *("cat ~/.claude/commands/editor/settings", ".claude/commands"),
+    ),
     # Variables
     Mutant(
-        *("variable: one more in the table", "host/variables.py", '"EDITOR VISUAL"', '"EDITOR VISUAL AWS_SECRET_ACCESS_KEY"'),
+        *(
+            "variable: one more in the table",
+            "host/variables.py",
+            '"EDITOR VISUAL"',
+            '"EDITOR VISUAL AWS_SECRET_ACCESS_KEY"',
+        ),
         *("echo $AWS_SECRET_ACCESS_KEY", "AWS_SECRET_ACCESS_KEY"),
     ),
     Mutant(
@@ -432,7 +548,11 @@ MUTANTS = (
         *("echo $AWS_KEY", "AWS_KEY"),
     ),
     Mutant(
-        *("variable: a secret as the name of the editor", ENVIRONMENT, "EnvVar(name, environ[name], Origin.of_rule(ALLOWED"),
+        *(
+            "variable: a secret as the name of the editor",
+            ENVIRONMENT,
+            "EnvVar(name, environ[name], Origin.of_rule(ALLOWED",
+        ),
         'EnvVar(name, environ["AWS_SECRET_ACCESS_KEY"] if name == "EDITOR" else environ[name], Origin.of_rule(ALLOWED',
         *("echo $EDITOR", "EDITOR"),
     ),
@@ -443,38 +563,52 @@ MUTANTS = (
     ),
     Mutant(
         *("variable: one that the user keeps out", ENVIRONMENT, "by_name.pop(drop.text, None)", "pass"),
-        *('test -n "$EDITOR" && echo SHOWN', "EDITOR", ("--drop-env", "EDITOR")),
+        *('test -n "$EDITOR" && echo SHOWN', "EDITOR"),
+        options=("--drop-env", "EDITOR"),
     ),
     # What the broker keeps
     Mutant(
         *("broker: the key in the environment", CREDENTIAL),
         *("kept_out=tuple(kept_out(broker, facts.host, facts.settings[ENV]).items()),", "kept_out=(),"),
-        *("echo $ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY", BROKER),
+        *("echo $ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
+        options=BROKER,
     ),
     Mutant(
         *("broker: the key in the place of the token", CREDENTIAL, "made = {broker.token_name: token,"),
         "made = {broker.token_name: os.environ.get(broker.variable, token),",
-        *("echo $ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN", BROKER),
+        *("echo $ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"),
+        options=BROKER,
     ),
     Mutant(
         *("broker: the key in bwrap's command line",),
         *option(f'("--setenv", "K", {HOST_VARIABLE.format("ANTHROPIC_API_KEY")}), ("--unsetenv", "K")'),
-        *("tr '\\0' ' ' </proc/1/cmdline | grep -o sk-ant-api03-CANARY", "ANTHROPIC_API_KEY", BROKER),
+        *("tr '\\0' ' ' </proc/1/cmdline | grep -o sk-ant-api03-CANAR[Y]7f", "ANTHROPIC_API_KEY"),
+        options=BROKER,
     ),
     Mutant(
-        *("broker: the key in the first process", LAUNCH, "argv = [plan.bwrap, *options,"),
-        'os.environ["K"] = os.environ["ANTHROPIC_API_KEY"]\n    argv = [plan.bwrap, "--unsetenv", "K", *options,',
-        *("true", "K", BROKER),
+        *("broker: the key in the first process", LAUNCH),
+        *(
+            "argv = [plan.bwrap, *options,",
+            'argv = [plan.bwrap, "--setenv", "TERM", os.environ["ANTHROPIC_API_KEY"], *options,',
+        ),
+        *("echo $TERM", "TERM"),
+        options=BROKER,
     ),
     Mutant(
-        *("broker: a token of the login as a variable", CREDENTIAL, 'EnvVar("ENABLE_TOOL_SEARCH", "true", ROUTE, is_ours=True),'),
+        *(
+            "broker: a token of the login as a variable",
+            CREDENTIAL,
+            'EnvVar("ENABLE_TOOL_SEARCH", "true", ROUTE, is_ours=True),',
+        ),
         'EnvVar("ENABLE_TOOL_SEARCH", _login(tree, broker.login)["refreshToken"], ROUTE, is_ours=True),',
-        *("echo $ENABLE_TOOL_SEARCH", "ENABLE_TOOL_SEARCH", BROKER),
+        *("echo $ENABLE_TOOL_SEARCH", "ENABLE_TOOL_SEARCH"),
+        options=BROKER,
     ),
     Mutant(
-        *("broker: the login beside it", "features/login/__init__.py", "facts.settings[AUTH].text == PASSTHROUGH"),
-        'facts.settings[AUTH].text != "none"',
-        *("grep -o CANARY-login /run/user/*/claude-auth/.credentials.json", "claude-auth", BROKER),
+        *("broker: the login under another name", CREDENTIAL, "mounts=_hide_old_login(facts.claude, facts.tree),"),
+        'mounts=(Mount("ro", "/opt/login", OLD_LOGIN, source=broker.login),),',
+        *("cat /opt/login", "/opt/login"),
+        options=BROKER,
     ),
     # Descriptors
     Mutant(
@@ -483,11 +617,12 @@ MUTANTS = (
     ),
     Mutant(
         *("descriptor: a file of the home", *descriptor('os.open(f"{plan.person.home}/.ssh/id_ed25519", os.O_RDONLY)')),
-        *("cat <&99", "99"),
+        *("cat /proc/self/fd/99", "99"),
     ),
     Mutant(
         *("descriptor: a socket of the host's network", *descriptor('__import__("socket").socket().detach()')),
-        *("readlink /proc/$$/fd/99 | grep -q socket && echo SHOWN", "99", NONE),
+        *("readlink /proc/$$/fd/99 | grep -q socket && echo SHOWN", "99"),
+        options=NONE,
     ),
     Mutant(
         *("descriptor: the host's /proc", *descriptor('os.open("/proc", os.O_RDONLY)')),
@@ -497,10 +632,24 @@ MUTANTS = (
         *("descriptor: a process of the host", *descriptor("os.pidfd_open(os.getpid())")),
         *("readlink /proc/$$/fd/99 | grep -q pid && echo SHOWN", "99"),
     ),
+    Mutant(
+        *(
+            "descriptor: one of the caller",
+            "process/isolation.py",
+            "FIRST_DATA_DESCRIPTOR = 3",
+            "FIRST_DATA_DESCRIPTOR = 10",
+        ),
+        *("cat /proc/self/fd/9/.ssh/id_ed25519", "9"),
+    ),
+    Mutant(
+        *("descriptor: standard input is the user's file", "process/isolation.py"),
+        *("    if not stat.S_ISREG(os.fstat(0).st_mode):", "    if True:"),
+        *("readlink /proc/$$/fd/0 | grep -q prompt.txt && echo SHOWN", "prompt.txt"),
+    ),
     # Namespaces
     Mutant(
         *("namespace: pid", ARGV, '("--unshare-pid", "--unshare-ipc"', '("--unshare-ipc"'),
-        *("read -r pid rest </proc/1/stat; tr '\\0' ' ' </proc/1/cmdline | grep -q unshare && echo SHOWN", "pid"),
+        *("true", "pid"),
         stopped_by="gate",
     ),
     Mutant(
@@ -515,29 +664,43 @@ MUTANTS = (
     ),
     Mutant(
         *("namespace: net", ARGV, '[("--unshare-net",)]', "[]"),
-        *(namespace("net"), "net", NONE),
+        *(namespace("net"), "net"),
+        options=NONE,
     ),
     Mutant(
         *("namespace: net, by another tier", ARGV, "plan.network.is_hosts or", 'plan.network.tier != "inet" or'),
-        *(namespace("net"), "net", NONE),
+        *(namespace("net"), "net"),
+        options=NONE,
     ),
     Mutant(
         *("namespace: user", ARGV),
         *('("--unshare-user", "--uid", str(plan.person.uid), "--gid", str(plan.person.gid)),', ""),
-        *("test $(id -u) = 0 && echo SHOWN", "user", ("--userns", "on"), "user"),
+        *("test $(id -u) = 0 && echo SHOWN", "user"),
+        options=("--userns", "on"),
+        needs="user",
     ),
     # Ids, groups, capabilities
     Mutant(
-        *("capability: dac_override", ARGV, '("--cap-drop", "ALL"),', '("--cap-drop", "ALL", "--cap-add", "CAP_DAC_OVERRIDE"),'),
+        *(
+            "capability: dac_override",
+            ARGV,
+            '("--cap-drop", "ALL"),',
+            '("--cap-drop", "ALL", "--cap-add", "CAP_DAC_OVERRIDE"),',
+        ),
         *(CAPABILITIES, "capabilit"),
     ),
     Mutant(
-        *("capability: sys_admin", ARGV, '("--cap-drop", "ALL"),', '("--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"),'),
+        *(
+            "capability: sys_admin",
+            ARGV,
+            '("--cap-drop", "ALL"),',
+            '("--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"),',
+        ),
         *(CAPABILITIES, "capabilit"),
     ),
     Mutant(
-        *("capability: all of them", ARGV, '("--cap-drop", "ALL"),', ""),
-        *(CAPABILITIES, "capabilit"),
+        *("capability: within bounds", ARGV, '("--cap-drop", "ALL"),', ""),
+        *(CAPABILITIES.replace("Eff", "Bnd"), "capabilit"),
     ),
     Mutant(
         *("id: root in the box", ARGV, '"--uid", str(plan.person.uid),', '"--uid", "0",'),
@@ -548,38 +711,52 @@ MUTANTS = (
         *("test $(id -g) = 0 && echo SHOWN", "gid"),
     ),
     Mutant(
-        *("id: root stays root", SYSTEM, "    if person.uid != 0:\n        return person\n", "    if True:\n        return person\n"),
-        *("test $(id -u) = 0 && echo SHOWN", "uid", (), "root"),
+        *(
+            "id: root stays root",
+            SYSTEM,
+            "    if person.uid != 0:\n        return person\n",
+            "    if True:\n        return person\n",
+        ),
+        *("test $(id -u) = 0 && echo SHOWN", "uid"),
+        needs="root",
     ),
     Mutant(
         *("group: kept", LAUNCH, "os.setgroups([])", "os.setgroups([4, 27])"),
-        *("grep -q 'Groups:.*[0-9]' /proc/self/status && echo SHOWN", "group", (), "root"),
+        *("grep -q 'Groups:.*[0-9]' /proc/self/status && echo SHOWN", "group"),
+        needs="root",
     ),
-    # Decoys
+    # Decoys. What keeps them on is taken away as well: it would mend the box a moment later
     Mutant(
-        *("decoy: not mounted", SECRETS, "mounts=(*masks, *hides),", "mounts=tuple(hides),"),
+        *("decoy: not mounted", SECRETS, MASKS, masks("()")),
         *("cat .env", "{project}/.env"),
     ),
     Mutant(
-        *("decoy: over another file", SECRETS, "*(MASK, path, Origin.of_rule(RULE, masked.reason)),"),
-        '*(MASK, f"{path}.example", Origin.of_rule(RULE, masked.reason)),',
+        *(
+            "decoy: over another file",
+            SECRETS,
+            MASKS,
+            masks('(one.replace(path=one.path + ".example") for one in masks)'),
+        ),
         *("cat .env", "{project}/.env"),
     ),
     Mutant(
-        *("decoy: with the true content", SECRETS, "content=masked.decoy,", 'content=facts.tree.read(masked.path) or b"",'),
+        *("decoy: with the true content", SECRETS, MASKS),
+        masks("(one.replace(content=facts.tree.read(one.covers)) for one in masks)"),
         *("cat .env", "{project}/.env"),
     ),
     Mutant(
-        *("decoy: nothing is looked for", "plan.py", "secrets=find_secrets(host, settings, repository, state, entries, loose),"),
-        *("secrets=None,", "cat .env", "{project}/.env"),
+        *("decoy: at one of two places", SECRETS, MASKS, masks("masks[:1]")),
+        *("cat .env /opt/shop/.env", "/.env"),
+        options=("--mount-ro", "~/src/shop:/opt/shop"),
     ),
     Mutant(
-        *("decoy: writable", ARGV, "or (mount.kind == model.MASK and source):", "and not mount.covers:"),
+        *("decoy: writable", ARGV, 'return [("--ro-bind", source, path)]'),
+        'return [("--bind" if mount.kind == model.MASK else "--ro-bind", source, path)]',
         *(line("$PWD/.env", "rw"), "{project}/.env"),
         stopped_by="gate",
     ),
     Mutant(
-        *("decoy: taken away behind the gate", SECRETS, "        return decoys.made(launch, root)\n"),
+        *("gate: something is bared behind it", SECRETS, "        return decoys.made(launch, root)\n"),
         """\
         deed = decoys.made(launch, root)
         import os
@@ -587,44 +764,53 @@ MUTANTS = (
         from claudebox.process.isolation import enter_as_owner
         if (child := os.fork()) == 0:
             enter_as_owner(os.path.dirname(root) + "/ns/mnt", 0x20000)
-            c_call("umount2", f"{launch.plan.project}/.env".encode(), 2)
+            c_call("umount2", f"{launch.plan.project}/.git/config".encode(), 2)
             os._exit(0)
         os.waitpid(child, 0)
         return deed
 """,
-        *("cat .env", "{project}/.env"),
+        *("test -w .git/config && echo SHOWN", "{project}/.git/config"),
     ),
     # Layers
     Mutant(
         *("layer: none, and the project is written at once", REVIEW),
         "if not (facts.is_reviewed or layered) or (said.origin.is_default and facts.why_no_layers):",
         "if facts.is_reviewed or not layered or (said.origin.is_default and facts.why_no_layers):",
-        *(no_line("$PWD .* - overlay"), "{project}", ("--review",), "overlay"),
+        *(no_line("$PWD .* - overlay"), "{project}"),
+        options=("--review",),
+        needs="overlay",
     ),
     Mutant(
         *("layer: none, and what is guarded is written at once", REVIEW),
         "if not (facts.is_reviewed or layered) or (said.origin.is_default and facts.why_no_layers):\n"
         "            return Contribution()",
         "if layered:\n            return Contribution(mounts=tuple(mount.replace(kind=RW) for mount in layered))",
-        *(line("$PWD/.github", "rw") + "; " + no_line("$PWD/.github .* - overlay"), "{project}/.github", (), "overlay"),
+        *(no_line("$PWD/.github .* - overlay"), "{project}/.github"),
+        needs="overlay",
     ),
     Mutant(
-        *("layer: over the directory above as well", MOUNTING, 'names = {"lowerdir": lowers,'),
-        'lowers = (*lowers, files.open_directory(os.path.dirname(covered.path)))\n    names = {"lowerdir": lowers,',
-        *("cat other/notes.txt", "{project}", ("--review",), "overlay"),
+        *("layer: over another directory as well", MOUNTING, 'names = {"lowerdir": lowers,'),
+        'lowers = (*lowers, files.open_directory(covered.path + "/../other"))\n    names = {"lowerdir": lowers,',
+        *("cat beside.txt", "{project}"),
+        options=("--review",),
+        needs="overlay",
     ),
     Mutant(
         *("layer: with a live directory in it", MOUNTING),
         "direct = {one.path: _open_direct(one) for one in review.direct}",
         'direct = {f"{review.project}/.github": _open_direct(Covered(f"{review.project}/.github", UNSEEN))}',
-        *(line("$PWD/.github", "rw"), "{project}/.github", ("--review",), "overlay"),
+        *(line("$PWD/.github", "rw"), "{project}/.github"),
+        options=("--review",),
+        needs="overlay",
     ),
     # Mounts in the builder's own namespace
     Mutant(
         *("builder: ~/.ssh over a directory of the project", MOUNTING, "    numbers = {covered.path: number for"),
-        '    c_call("mount", f"{launch.plan.person.home}/.ssh".encode(), f"{review.project}/docs".encode(), b"", BIND_ALL, 0)\n'
+        "    home = launch.plan.person.home\n"
+        '    c_call("mount", f"{home}/.ssh".encode(), f"{review.project}/docs".encode(), b"", BIND_ALL, 0)\n'
         "    numbers = {covered.path: number for",
-        *("cat docs/id_ed25519", "{project}/docs", (), "overlay"),
+        *("cat docs/id_ed25519", "{project}/docs"),
+        needs="overlay",
     ),
     Mutant(
         *("builder: the home over a directory of the system",),
@@ -634,23 +820,32 @@ MUTANTS = (
     Mutant(
         *("builder: a file over a file of the project",),
         *before_bwrap(
-            'c_call("mount", f"{plan.person.home}/.aws/credentials".encode(), f"{plan.project}/README.md".encode(), b"", '
-            "0x5000, 0)"
+            'c_call("mount", f"{plan.person.home}/.aws/credentials".encode(), '
+            'f"{plan.project}/README.md".encode(), b"", 0x5000, 0)'
         ),
         *("cat README.md", "{project}/README.md"),
     ),
     Mutant(
-        *("flags: devices in the project", ARGV, 'return [("--bind", source, path)]', 'return [("--dev-bind", source, path)]'),
+        *(
+            "flags: devices in the project",
+            ARGV,
+            'return [("--bind", source, path)]',
+            'return [("--dev-bind", source, path)]',
+        ),
         *('grep " $PWD rw" /proc/self/mountinfo | grep -qv nodev && echo SHOWN', "{project}"),
     ),
     # State
     Mutant(
         *("state: of another project", CLAUDE, "Mount(RW, home.place, HISTORY, source=home.state)"),
-        'Mount(RW, home.place, HISTORY, source=home.all_projects.instance(f"{home.all_projects.home}/other-project").claude)',
+        "Mount(RW, home.place, HISTORY, "
+        'source=home.all_projects.instance(f"{home.all_projects.home}/other-project").claude)',
         *("cat ~/.claude/history.jsonl", "{home}/.claude"),
     ),
     Mutant(
-        *("state: of all projects", *config('Mount(RO, "/var/lib/boxes", HISTORY, source=home.all_projects.instances)')),
+        *(
+            "state: of all projects",
+            *config('Mount(RO, "/var/lib/boxes", HISTORY, source=home.all_projects.instances)'),
+        ),
         *("cat /var/lib/boxes/*/claude/history.jsonl", "/var/lib/boxes"),
     ),
     Mutant(
@@ -688,7 +883,7 @@ MUTANTS = (
     ),
     Mutant(
         *("socket: /run/user of the host", *option('("--bind", "/run/user", "/opt/run")')),
-        *("test -S /opt/run/*/bus && echo SHOWN", "/opt/run"),
+        *("ls /opt/run/*/bus && echo SHOWN", "/opt/run"),
     ),
     # What the kernel shows
     Mutant(
@@ -738,13 +933,23 @@ MUTANTS = (
         *(line("$HOME/src", "rw"), "{home}/src"),
     ),
     Mutant(
-        *("writable: the directory above what the user names", WISHES, "wish.origin, source=real, is_dir=tree.is_dir(real))"),
+        *(
+            "writable: the directory above what the user names",
+            WISHES,
+            "wish.origin, source=real, is_dir=tree.is_dir(real))",
+        ),
         "wish.origin, source=posixpath.dirname(real), is_dir=tree.is_dir(real))",
-        *("cat ~/reference/docs/plan.txt", "{home}/reference/docs", ("--mount-rw", "~/reference/docs")),
+        *("cat ~/reference/docs/plan.txt", "{home}/reference/docs"),
+        options=("--mount-rw", "~/reference/docs"),
     ),
     # The filter of system calls
     Mutant(
-        *("seccomp: everything is allowed", LAUNCH, "Gate(plan.kernel.seccomp,", 'Gate(b"\\6\\0\\0\\0\\0\\0\\xff\\x7f" * 4,'),
+        *(
+            "seccomp: everything is allowed",
+            LAUNCH,
+            "Gate(plan.kernel.seccomp,",
+            'Gate(b"\\6\\0\\0\\0\\0\\0\\xff\\x7f" * 4,',
+        ),
         *("touch /tmp/x && chmod u+s /tmp/x && echo SHOWN", "seccomp"),
     ),
     Mutant(
@@ -757,7 +962,12 @@ MUTANTS = (
         *("touch /tmp/x && chmod g+s /tmp/x && echo SHOWN", "seccomp"),
     ),
     Mutant(
-        *("seccomp: a shorter table", "sandbox/seccomp.py", "modes = SETUID if with_setgid else SETUID | SETGID", "modes = SETGID"),
+        *(
+            "seccomp: a shorter table",
+            "sandbox/seccomp.py",
+            "modes = SETUID if with_setgid else SETUID | SETGID",
+            "modes = SETGID",
+        ),
         *("touch /tmp/x && chmod u+s /tmp/x && echo SHOWN", "seccomp"),
     ),
     Mutant(
@@ -766,15 +976,25 @@ MUTANTS = (
     ),
     # Who and where the box is
     Mutant(
-        *("identity: name of the host", ARGV, '("--hostname", plan.hostname)', '("--hostname", __import__("os").uname().nodename)'),
+        *(
+            "identity: name of the host",
+            ARGV,
+            '("--hostname", plan.hostname)',
+            '("--hostname", __import__("os").uname().nodename)',
+        ),
         *("test $(uname -n) != claudebox && echo SHOWN", "host"),
     ),
     Mutant(
-        *("identity: one more entry of /etc", SYSTEM, '"alternatives bash.bashrc', '"hostname alternatives bash.bashrc'),
+        *(
+            "identity: one more entry of /etc",
+            SYSTEM,
+            '"alternatives bash.bashrc',
+            '"hostname alternatives bash.bashrc',
+        ),
         *(there("/etc/hostname"), "/etc/hostname"),
     ),
     Mutant(
         *("identity: accounts of the host", *option('("--ro-bind", "/etc/passwd", "/etc/passwd")')),
-        *("grep -q ^claudebox-test /etc/passwd && echo SHOWN", "/etc/passwd"),
+        *("grep -q ^claudebox-test-9: /etc/passwd && echo SHOWN", "/etc/passwd"),
     ),
 )

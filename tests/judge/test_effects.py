@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ def sources() -> Iterator[Path]:
     """A copy that the account can read, and no agent can write."""
     place = Path(tempfile.mkdtemp(prefix="claudebox-mutant-", dir="/var/tmp"))
     place.chmod(0o755)
-    shutil.copytree(CHECKOUT / "src", place / "src", ignore=shutil.ignore_patterns("judge.py", "law.py"))
+    shutil.copytree(CHECKOUT / "src", place / "src")
     yield place / "src"
     shutil.rmtree(place)
 
@@ -60,15 +61,21 @@ def test_mutant_is_real(case: tuple[Mutant, str], account: Account, sources: Pat
     furnish_machine(account.uid)
     account.own(account.home)
     account.environ.update(variables(account.home))
-    words = ("--yes", *mutant.options, "--run", "sh", "-c", mutant.shell)
-    command = (os.path.realpath(sys.executable), "-I", "-S", "-c", START, str(sources), *words)
+    start = 'exec "$@" 9<"$HOME" <"$HOME/prompt.txt"'
+    words = ("--yes", "--quiet", *mutant.options, "--run", "sh", "-c", mutant.shell)
+    command = ("sh", "-c", start, "sh", os.path.realpath(sys.executable), "-I", "-S", "-c", START, str(sources), *words)
     sound = account.run(*command, cwd=project)
-    assert "CANARY" not in sound.stdout, sound
-    assert "SHOWN" not in sound.stdout, sound
-    assert sound.returncode != 125, sound.stderr
+    assert not is_shown(sound), told(sound)
+    assert (sound.returncode == 125) == mutant.is_refused, told(sound)
     mutate(sources, mutant)
     changed = account.run(*command, cwd=project)
-    if mutant.stopped_by:
-        assert changed.returncode == 125, changed
-    else:
-        assert "CANARY" in changed.stdout or "SHOWN" in changed.stdout, changed
+    assert is_shown(changed) != bool(mutant.stopped_by), told(changed)
+    assert not mutant.stopped_by or changed.returncode == 125, told(changed)
+
+
+def is_shown(done: subprocess.CompletedProcess[str]) -> bool:
+    return "CANARY" in done.stdout or "SHOWN" in done.stdout
+
+
+def told(done: subprocess.CompletedProcess[str]) -> str:
+    return f"{done.returncode}\n{done.stdout}{done.stderr}"
