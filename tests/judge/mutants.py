@@ -5,7 +5,7 @@ The home of all of them, as `furnish` makes it (`CANARY…` is what must stay ou
     ~/.ssh/id_ed25519, ~/.ssh/agent.sock, ~/.aws/credentials, ~/.git-credentials, ~/.bash_history
     ~/.config/gh/hosts.yml, ~/.config/editor/settings, ~/.local/share/app/state
     ~/.claude/{.credentials.json,history.jsonl,CLAUDE.md,agents/}, ~/.claude.json, ~/bin/claude (a stand-in)
-    ~/.claude/commands                  a symlink to ~/.config
+    ~/.claude/commands, ~/.kube         symlinks to ~/.config and to ~/dotfiles/kube
     ~/prompt.txt                        standard input of each start; the home itself is descriptor 9
     ~/.nvm/versions/node/v20.1.0        a toolchain, on PATH
     ~/other-project, ~/src/other        of no concern to this box; the first is a repository, and has a state
@@ -30,6 +30,7 @@ LOGIN = """{"claudeAiOauth": {"accessToken": "sk-ant-oat01-CANARY-login-4f7Kq9Zp
 "sk-ant-ort01-CANARY-login-8nM4tR6y", "expiresAt": 4102444800000, "scopes": ["user:inference"]}}"""
 NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 SOCKETS = ("/run/docker.sock", "/run/dbus/system_bus_socket", "/run/user/{uid}/bus", "/tmp/.X11-unix/X0")
+MADE = ("/tmp/.X11-unix/X0", "/tmp/host-file", "/dev/shm/host-file")  # outside of /run
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ def furnish(home: Path, project: Path) -> None:
         home / ".claude.json": '{"oauthAccount": {"emailAddress": "CANARY-account"}}\n',
         home / ".nvm/versions/node/v20.1.0/bin/node": "#!/bin/sh\n",
         home / ".nvm/versions/node/v20.1.0/etc/npmrc": "_authToken=CANARY-npm\n",
+        home / "dotfiles/kube/settings": "CANARY-kube\n",
         home / "prompt.txt": "a prompt\n",
         home / "other-project/notes.txt": "CANARY-other\n",
         home / "src/other/beside.txt": "CANARY-beside\n",
@@ -103,7 +105,8 @@ def furnish(home: Path, project: Path) -> None:
         project / "private/notes.txt": "CANARY-private\n",
         project / "docs/page.md": "a page\n",
         project / "resolv.conf": "nameserver 127.0.0.1\n",
-        project / "host-namespaces": "".join(f"{os.readlink(f'/proc/self/ns/{name}')}\n" for name in NAMESPACES),
+        project / "host-namespaces": "".join(f"{os.readlink(f'/proc/self/ns/{name}')}\n" for name in NAMESPACES)
+        + f"pts:{os.stat('/dev/pts').st_dev}\n",
     }
     for path, text in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,28 +114,24 @@ def furnish(home: Path, project: Path) -> None:
         path.chmod(0o755 if text.startswith("#!") else 0o600 if "CANARY" in text else 0o644)
     (home / "bin").mkdir()
     (home / "bin/claude").symlink_to(home / ".local/share/claude/versions/2.1.0")
+    (home / ".kube").symlink_to(home / "dotfiles/kube")
     (home / ".claude/commands").symlink_to(home / ".config")
     (project / "link").symlink_to(home / ".ssh")
     _make_socket(home / ".ssh/agent.sock")
     for where in (project, home / "other-project"):
-        for words in (
-            ("init", "-q"),
-            ("add", "README.md", "notes.txt"),
-            ("commit", "-q", "--allow-empty", "-m", "one"),
-        ):
-            words = ("-c", "user.name=Old", "-c", "user.email=old@host", *words)
-            subprocess.run(("git", *words), cwd=where, capture_output=True, check=words[4] == "init")
+        for words in ("init -q", "add notes.txt", "-c user.name=Old -c user.email=old@host commit -q -m one"):
+            subprocess.run(("git", *words.split()), cwd=where, check=True)
         hook = where / ".git/hooks/pre-commit"
         hook.write_text("#!/bin/sh\n")
         hook.chmod(0o755)
 
 
 def furnish_machine(uid: int) -> None:
-    """Where the host's programs listen. Only on a machine that is made for tests, and ends with them."""
+    """Where the host's programs listen. Only on a machine that is made for tests, with a /run in memory."""
     for path in SOCKETS:
         _make_socket(Path(path.format(uid=uid)))
-    for place in ("/tmp", "/dev/shm"):
-        Path(place, "host-file").write_text("CANARY-memory\n")
+    for path in MADE[1:]:
+        Path(path).write_text("CANARY-memory\n")
 
 
 def _make_socket(path: Path) -> None:
@@ -271,6 +270,10 @@ MUTANTS = (
         *project_too('Mount("ro", facts.project.rpartition("/")[0], PROJECT, source=facts.project.rpartition("/")[0])'),
         *("cat ../other/beside.txt", "{home}/src"),
     ),
+    Mutant(
+        *("home: at a name with a line break", *option('("--ro-bind", plan.person.home, "/opt/a b\\n\\\\040c")')),
+        *('cat "/opt/a b"*/.ssh/id_ed25519', "/opt/a"),
+    ),
     # Secret places
     Mutant(
         *("secret: a key in its place",),
@@ -379,6 +382,16 @@ MUTANTS = (
         *("hide: where a variable puts a secret place", "host/secrets.py", " GH_CONFIG_DIR=~/.config/gh", ""),
         *("cat ~/tools/gh/config.txt", "{home}/tools/gh"),
         options=("--mount-ro", "~/tools"),
+    ),
+    Mutant(
+        *(
+            "hide: what a secret place leads to",
+            "host/secrets.py",
+            "if real is not None and real != path:",
+            "if False:",
+        ),
+        *("cat ~/dotfiles/kube/settings", "{home}/dotfiles"),
+        options=("--mount-ro", "~/dotfiles"),
     ),
     Mutant(
         *("hide: no place is secret", "facts.py"),
@@ -527,6 +540,11 @@ MUTANTS = (
         *("reason = self._objection(path, real)", 'reason = ""'),
         *("cat ~/.claude/commands/editor/settings", ".claude/commands"),
     ),
+    Mutant(
+        *("symlink: left in the project",),
+        *project_too('Mount("symlink", f"{facts.project}/planted", PROJECT, source="/etc")'),
+        *("readlink planted && echo SHOWN", "{project}/planted"),
+    ),
     # Variables
     Mutant(
         *(
@@ -566,6 +584,11 @@ MUTANTS = (
         *('test -n "$EDITOR" && echo SHOWN', "EDITOR"),
         options=("--drop-env", "EDITOR"),
     ),
+    Mutant(
+        *("variable: by the words before the program", ARGV, 'return ("--", *plan.wrapper, *plan.program.argv)'),
+        f'return ("--", *plan.wrapper, "GITHUB_TOKEN=" + {HOST_VARIABLE.format("GITHUB_TOKEN")}, *plan.program.argv)',
+        *("echo $GITHUB_TOKEN", "GITHUB_TOKEN"),
+    ),
     # What the broker keeps
     Mutant(
         *("broker: the key in the environment", CREDENTIAL),
@@ -586,7 +609,7 @@ MUTANTS = (
         options=BROKER,
     ),
     Mutant(
-        *("broker: the key in the first process", LAUNCH),
+        *("broker: the key as the terminal, by an option of bwrap", LAUNCH),
         *(
             "argv = [plan.bwrap, *options,",
             'argv = [plan.bwrap, "--setenv", "TERM", os.environ["ANTHROPIC_API_KEY"], *options,',
@@ -915,6 +938,25 @@ MUTANTS = (
     Mutant(
         *("kernel: /tmp of the host", SYSTEM, 'Mount(TMPFS, "/tmp", BOX, mode=0o1777, size=size),'),
         *('Mount("rw", "/tmp", BOX, source="/tmp"),', "cat /tmp/host-file", "/tmp"),
+    ),
+    Mutant(
+        *("kernel: control groups", *option('("--bind", "/sys/fs/cgroup", "/sys/fs/cgroup")')),
+        *(there("/sys/fs/cgroup"), "/sys/fs/cgroup"),
+    ),
+    Mutant(
+        *("kernel: terminals of the host", *option('("--dev-bind", "/dev/pts", "/dev/pts")')),
+        *('grep -qx "pts:$(stat -c %d /dev/pts)" host-namespaces && echo SHOWN', "/dev/pts"),
+    ),
+    # Copies: no mount leads to these secrets
+    Mutant(
+        *("copy: git's passwords in ~/.gitconfig", GIT, "as_lines(carried)"),
+        "as_lines(carried) + [f\"# {facts.tree.text(facts.home + '/.git-credentials')}\"]",
+        *("cat ~/.gitconfig", ".gitconfig"),
+    ),
+    Mutant(
+        *("copy: another name of a key",),
+        *before_bwrap('os.link(f"{plan.person.home}/.ssh/id_ed25519", f"{plan.state.claude}/key")'),
+        *("cat ~/.claude/key", "{home}/.ssh"),
     ),
     # What others own, writable
     Mutant(
