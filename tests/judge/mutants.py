@@ -1000,7 +1000,7 @@ MUTANTS = (
         *(CALL.format('print("SHOWN" if c.syscall(435, 0, 0) and ctypes.get_errno() != 38 else "")'), "seccomp"),
     ),
     Mutant(
-        *("seccomp: setgid allowed", KERNEL, "with_setgid=is_shared(facts)", "with_setgid=True"),
+        *("seccomp: setgid allowed", KERNEL, "with_setgid=facts.is_shared", "with_setgid=True"),
         *("touch /tmp/x && chmod g+s /tmp/x && echo SHOWN", "seccomp"),
     ),
     Mutant(
@@ -1030,8 +1030,8 @@ MUTANTS = (
         *(
             "identity: one more entry of /etc",
             SYSTEM,
-            '"alternatives bash.bashrc',
-            '"hostname alternatives bash.bashrc',
+            "for name in (*OF_ETC, *java):",
+            'for name in ("hostname", *OF_ETC, *java):',
         ),
         *(there("/etc/hostname"), "/etc/hostname"),
     ),

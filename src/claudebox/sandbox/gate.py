@@ -153,8 +153,8 @@ class Gate:
             wrong = self._find_wrong(builder, first)
             if wrong:
                 raise _changed(wrong)
-            Judge(self.law, builder, first, self.content, self.ours).require_lawful()
             look(f"/proc/{first}/root")
+            Judge(self.law, builder, first, self.content, self.ours).require_lawful()
             # Opened anew, without O_DIRECT, the pipe takes bytes instead of packets, so that all the rest fits at once.
             rest = os.open(f"/proc/self/fd/{self.ours}", os.O_WRONLY | os.O_CLOEXEC)
             os.write(rest, self.content[SLOTS + 1 :])

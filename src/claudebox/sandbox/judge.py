@@ -37,6 +37,8 @@ CAPABILITIES = (b"CapInh", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb")
 FIRST_DESCRIPTOR = 3  # behind the standard streams
 PATH_ONLY, CLOSED_AT_START = 0o10000000, 0o2000000  # O_PATH, O_CLOEXEC
 MEMORY = "/memfd:"  # how the kernel calls a file that is in memory alone
+MOST_NAMED = 5  # breaches in a message
+LARGEST = 1 << 16  # bytes of a file that are looked at
 GONE = "//deleted"  # how the kernel ends the path of a file without a name
 
 
@@ -81,13 +83,12 @@ class Mounts:
         row = self.holder(path)
         return row.device, moved(path, row.path, row.root)
 
-    def showing(self, device: bytes, where: str) -> Iterator[tuple[Row, str]]:
-        """Every mount that shows a place of a device, and the path at which it does."""
+    def showing(self, device: bytes, where: str) -> Iterator[tuple[Row, str, bool]]:
+        """Every mount that has a place of a device, at which path, and whether nothing lies over it there."""
         for above in upwards(where):
             for row in self.at.get((device, above), ()):
                 path = moved(where, above, row.path)
-                if self.holder(path) is row:
-                    yield row, path
+                yield row, path, self.holder(path) is row
 
 
 def upwards(path: str) -> Iterator[str]:
@@ -118,14 +119,14 @@ class Judge:
         self.process, self.builder = f"/proc/{first}", f"/proc/{builder}"
 
     def require_lawful(self) -> None:
-        """Raise a Problem that names the first breach."""
+        """Raise a Problem that names the breaches."""
+        found: list[str] = []
         try:
-            breach = next(self.breaches(), "")
+            found += self.breaches()
         except (OSError, ValueError, LookupError, StopIteration, RuntimeError) as error:
-            breach = f"it cannot be looked at ({type(error).__name__})"
-        if breach:
-            what = f"the box has what the law does not allow, and was not started: {breach}"
-            raise Problem(what, "see what is allowed: claudebox --law\n      start it again; if it stays so, report it")
+            found.append(f"it cannot be looked at ({type(error).__name__})")
+        if found:
+            raise refusal(*dict.fromkeys(found))
 
     def breaches(self) -> Iterator[str]:
         yield from self._of_process()
@@ -143,7 +144,7 @@ class Judge:
         for path, rule in self.law.places.items():
             if rule.access in (NEVER, LATER):
                 yield from self._of_place(path, rule)
-        yield from self._of_proc()
+        yield from self._of_what_is_made()
 
     # Processes.
 
@@ -166,15 +167,16 @@ class Judge:
             yield "programs in it can get new privileges"
         for name in ("uid_map", "gid_map"):
             with open(f"{self.process}/{name}") as file:
-                if [line.split()[2] for line in file] != ["1"]:
-                    yield f"more than one account is in its {name}"
+                rows = [line.split() for line in file]
+            if len(rows) != 1 or rows[0][0] == "0" or rows[0][2] != "1":
+                yield f"it is root in its {name}, or another account is"
         if not self.law.has_hosts_network:
             with open(f"{self.process}/net/dev") as file:
                 devices = {line.partition(":")[0].strip() for line in file if ":" in line}
             if not devices.issubset(self.law.devices):
                 yield f"its network has {' '.join(sorted(devices))}"
         if self.call_filter != self.law.call_filter:
-            yield "its system call filter is another one"
+            yield "its seccomp filter is another one"
 
     def _of_descriptors(self) -> Iterator[str]:
         for name in os.listdir(f"{self.process}/fd"):
@@ -187,16 +189,8 @@ class Judge:
                     yield f"descriptor {number} is {target}"
                 elif number == 0 and stat.S_ISREG(status.st_mode) and not target.startswith(MEMORY):
                     yield f"descriptor 0 is the file {target} itself"
-                elif stat.S_ISSOCK(status.st_mode) and not self._is_local(status.st_ino):
-                    yield f"descriptor {number} is a socket of this host's network"
             elif not (flags & CLOSED_AT_START or _same(status, self.pipe) or self._is_bwraps_proc(status, flags)):
                 yield f"descriptor {number} stays open: {target}"
-
-    def _is_local(self, inode: int) -> bool:
-        if self.law.has_hosts_network:
-            return True
-        with open("/proc/self/net/unix") as file:
-            return any(line.split()[6] == str(inode) for line in file if line[:3] != "Num")
 
     def _is_bwraps_proc(self, status: os.stat_result, flags: int) -> bool:
         """Whether it is the /proc that bwrap works with, and closes before the program starts."""
@@ -208,35 +202,34 @@ class Judge:
         with open(f"{self.builder}/cmdline", "rb") as file:
             command = file.read().partition(b"\0--\0")[0]
         words = command.split(b"\0")
-        names = [pair.partition(b"=")[0] for pair in environment.split(b"\0") if pair]
-        names += [words[number + 1] for number, word in enumerate(words[:-1]) if word == b"--setenv"]
-        for name in map(os.fsdecode, names):
-            if name not in self.law.names and name.rstrip("0123456789") not in self.law.names:
+        pairs = [pair.partition(b"=")[::2] for pair in environment.split(b"\0") if pair]
+        pairs += [(words[at + 1], words[at + 2]) for at, word in enumerate(words[:-2]) if word == b"--setenv"]
+        for name, value in ((os.fsdecode(name), value) for name, value in (*pairs, (b"the command line", command))):
+            yield from (f"{name} has the secret of {origin}" for origin, secret in self.law.withheld if secret in value)
+            if value is not command and not {name, name.rstrip("0123456789")} & self.law.names:
                 yield f"nobody named the variable {name}"
-        for name, value in self.law.withheld:
-            if value in environment or value in command:
-                yield f"the value of {name} is in it"
 
     # Mounts.
 
     def _of_mount(self, row: Row) -> Iterator[str]:
-        bare = row.path in DEVICES or row.path == CONSOLE or row.kind == TERMINALS
-        for option in (b"nosuid", *(() if bare else (b"nodev",))):
-            if option not in row.options:
-                yield f"{row.path} lacks {option.decode()}"
-        if (layer := self.layers.get(row.device)) is not None:
+        is_bare = row.path in DEVICES or row.path == CONSOLE or row.kind == TERMINALS
+        lacking = {b"nosuid", *(() if is_bare else (b"nodev",))}.difference(row.options)
+        yield from (f"{row.path} lacks {option.decode()}" for option in lacking)
+        layer = self.layers.get(row.device)
+        places = [path for _, path, is_seen in self.host.showing(row.device, row.root) if is_seen]
+        if layer is not None:
             places = [moved(row.root, "/", layer.path)]
             yield from self._of_layer(row, layer.path) if row.root == "/" else ()
-        else:
-            places = [path for _, path in self.host.showing(row.device, row.root)]
+        if row.kind == PROC and row.access == READ and row.root in SHOWN_OF_PROC and row.path == f"/proc{row.root}":
+            return
         if row.root.endswith(GONE) or not places:
-            if row.kind not in FRESH or row.device in self.host.devices or self._is_proc_of_builder(row):
+            if row.kind not in FRESH or row.device in self.host.devices | self.made.devices:
                 yield f"nobody knows what is behind {row.path}"
         elif not any(place in DEVICES for place in places) and (row.path, row.kind) != (CONSOLE, TERMINALS):
             yield from self._of_places(row, places)
 
     def _of_layer(self, row: Row, place: str) -> Iterator[str]:
-        """The kernel does not tell over what a layer lies: it shows what is in its place, and what boxes changed."""
+        """The kernel does not tell over what a layer lies. It shows what is in its place, and what boxes changed."""
         known = set(os.listdir(place))
         for upper in self.law.uppers(place):
             with suppress(FileNotFoundError, NotADirectoryError):
@@ -244,24 +237,17 @@ class Judge:
         if strange := {*os.listdir(f"{self.process}/root{row.path}")} - known:
             yield f"{row.path} shows {min(strange)}, which is not in {place}"
 
-    def _is_proc_of_builder(self, row: Row) -> bool:
-        """Whether it is the /proc in which bwrap works, beyond what may be read of it."""
-        if row.device not in self.made.devices:
-            return False
-        return row.access != READ or row.root not in SHOWN_OF_PROC or row.path != f"/proc{row.root}"
-
     def _of_places(self, row: Row, places: list[str]) -> Iterator[str]:
-        rules = [(place, self.law.nearest(place)) for place in places]
-        if row.kind == PROC and row.root in SHOWN_OF_PROC and row.path == f"/proc{row.root}" and row.access == READ:
-            return  # without a namespace of its own, bwrap works with this host's /proc
+        """Places of this host that are one and the same: one of them must be allowed, and none withheld."""
+        rules = [(place, rule) for place in places if (rule := self.law.nearest(place)) is not None]
         for place, rule in rules:
-            if rule is not None and rule.access == NEVER:
-                yield f"{_shown(row, place)}: {rule.why}"
-        if not any(rule is not None and row.access <= rule.access and _fits(rule, place) for place, rule in rules):
-            yield f"{_shown(row, places[0])}, {HOW[row.access]}: nothing allows that"
-        for place, rule in rules:
-            for name in rule.without if rule is not None else ():
-                yield from self._of_part(row, f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
+            if rule.access == NEVER:
+                yield f"{row.path} shows {place}: {rule.why}"
+            for name in rule.without:
+                if self.box.holder(f"{row.path}/{name}") is row:
+                    yield from self._of_part(f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
+        if not any(row.access <= rule.access and _fits(rule, place) for place, rule in rules):
+            yield f"{row.path} shows {places[0]}, {HOW[row.access]}: nothing allows that"
 
     def _of_place(self, path: str, rule: Rule) -> Iterator[str]:
         """What lies in a place that the box has, and of which it may have less."""
@@ -269,27 +255,38 @@ class Judge:
         if (layer := self.made.holder(path)).device in self.layers:
             seen.append((layer.device, moved(path, layer.path, "/")))
         for device, where in seen:
-            for row, shown in self.box.showing(device, where):
-                if row.root != where and row.access > rule.access:
-                    yield from self._of_part(row, path, shown, rule.why)
+            for row, shown, is_seen in self.box.showing(device, where):
+                if row.root != where and row.access > rule.access and (is_seen or rule.access == NEVER):
+                    yield from self._of_part(path, shown, rule.why, is_covered=not is_seen)
 
-    def _of_part(self, row: Row, path: str, shown: str, why: str) -> Iterator[str]:
+    def _of_part(self, path: str, shown: str, why: str, *, is_covered: bool = False) -> Iterator[str]:
+        """Whether a path of the box leads to a file of this host; if that is covered, to its content.
+
+        In a layer, something else may be in its place. A symlink there leads elsewhere from here than in the box.
+        """
         with suppress(FileNotFoundError, NotADirectoryError):
-            if self.box.holder(shown) is row and self._is_there(path, shown):
-                yield f"{shown} is {path if path != shown else 'there'}, {HOW[row.access]}: {why}"
-
-    def _is_there(self, path: str, shown: str) -> bool:
-        """Whether a path of the box leads to a file of this host. In a layer, something else can be in its place."""
-        outside, here = os.lstat(path), f"{self.process}/root"
-        inside = os.lstat(here)
-        for part in shown[1:].split("/"):
-            if stat.S_ISLNK(inside.st_mode):
-                return False  # an agent has made it, and it leads elsewhere from here than in the box
-            here += f"/{part}"
+            outside, here = os.lstat(path), f"{self.process}/root/."
+            for part in shown[1:].split("/"):
+                if stat.S_ISLNK(os.lstat(here).st_mode):
+                    return
+                here += f"/{part}"
             inside = os.lstat(here)
-        return (inside.st_ino, inside.st_mtime_ns) == (outside.st_ino, outside.st_mtime_ns)
+            is_same = (inside.st_ino, inside.st_mtime_ns) == (outside.st_ino, outside.st_mtime_ns)
+            if is_covered:
+                are_files = stat.S_ISREG(inside.st_mode) and stat.S_ISREG(outside.st_mode) and outside.st_size > 0
+                is_same = are_files and _content(here) == _content(path)
+            if is_same:
+                yield f"{shown} is what {path} is on this host: {why}"
 
-    def _of_proc(self) -> Iterator[str]:
+    def _of_what_is_made(self) -> Iterator[str]:
+        """What bwrap makes: nothing can be written beside what is mounted, and no symlink leads to another place."""
+        for path in ("/", "/dev"):
+            if self.box.holder(path).access != READ:
+                yield f"{path} of the box is writable"
+        for path, targets in self.law.links:
+            with suppress(OSError):
+                if (target := os.readlink(f"{self.process}/root{path}")) not in targets:
+                    yield f"{path} is a symlink to {target}"
         for path, access in self.law.of_proc:
             row = self.box.holder(path)
             is_covered = row.path == path and row.access == READ and (access == READ or row.kind != PROC)
@@ -297,22 +294,25 @@ class Judge:
                 yield f"{path} is open, and has to be {HOW[access] or 'hidden'}"
 
 
+def refusal(*breaches: str) -> Problem:
+    what = "; ".join(breaches[:MOST_NAMED])
+    more = f"; and {len(breaches) - MOST_NAMED} more" if len(breaches) > MOST_NAMED else ""
+    hint = "see what is allowed: claudebox --audit\n      start it again; if it stays so, please report it"
+    return Problem(f"the box has what the law does not allow, and was not started: {what}{more}", hint)
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read(LARGEST)
+
+
 def _same(one: os.stat_result, other: os.stat_result) -> bool:
     return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
-def _shown(row: Row, place: str) -> str:
-    return f"{row.path} shows {place}" if row.path != place else place
-
-
 def _fits(rule: Rule, place: str) -> bool:
     """Whether it is what the rule means, if that is about some files in its place alone."""
-    if not (rule.names or rule.begins):
-        return True
     name, has_more, _ = place[len(rule.path) + 1 :].partition("/")
-    if not name.startswith(rule.names):
-        return False
     if not rule.begins:
-        return bool(name)
-    with open(place, "rb") as file:
-        return not has_more and file.read(len(rule.begins)) == rule.begins
+        return name.startswith(rule.names)
+    return bool(name) and not has_more and _content(place).startswith(rule.begins)

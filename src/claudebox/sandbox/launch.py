@@ -25,6 +25,7 @@ from claudebox.process.isolation import (
 )
 from claudebox.sandbox.argv import SECCOMP, bwrap_operations, program_words
 from claudebox.sandbox.gate import Gate, expect
+from claudebox.sandbox.judge import refusal
 from claudebox.sandbox.terminal import BoxTerminal, open_users_terminal
 
 TYPE_CHECKING = False
@@ -93,6 +94,8 @@ def open_options(launch: Launch, gate: Gate, descriptors: list[int]) -> list[str
             os.write(descriptors[-1], word.content)
             os.lseek(descriptors[-1], 0, os.SEEK_SET)
             options.append(str(descriptors[-1]))
+    if options.count("--seccomp") != 1 or options[options.index("--seccomp") + 1] != str(gate.for_bwrap):
+        raise refusal("it would start without its seccomp filter, and without the judge")
     return options
 
 

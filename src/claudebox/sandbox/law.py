@@ -56,26 +56,22 @@ OF_CLAUDE = "agents commands hooks output-styles plugins rules skills CLAUDE.md 
 SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 # What this host runs unasked, in the root of the project. The guard knows more; this is the least that holds.
 HELD = (
-    ".github/workflows .github/actions .gitlab-ci.yml .circleci .envrc .vscode .idea .devcontainer .mcp.json .husky .pre-commit-config.yaml "
-    "lefthook.yml Jenkinsfile .claude/settings.json .claude/settings.local.json"
+    ".github/workflows .github/actions .gitlab-ci.yml .circleci .envrc .vscode .idea .devcontainer .mcp.json .husky "
+    ".pre-commit-config.yaml lefthook.yml Jenkinsfile .claudebox.toml .claude/settings.json "
+    ".claude/settings.local.json"
 )
 OF_PROC = (("/proc/sys", READ), ("/proc/keys", NEVER), ("/proc/key-users", NEVER))
 ROOTS_PROC = tuple((f"/proc/{name}", NEVER) for name in ("sysrq-trigger", "kcore", "kmsg", "timer_list"))
 MADE = (  # variables for the box itself; numbers may follow
     "HOME USER SHELL PATH TMPDIR XDG_RUNTIME_DIR PWD CLAUDE_CONFIG_DIR DISABLE_AUTOUPDATER DISABLE_INSTALLATION_CHECKS "
     "CLAUDE_SECURESTORAGE_CONFIG_DIR NIX_REMOTE GIT_CONFIG_COUNT GIT_CONFIG_KEY_ GIT_CONFIG_VALUE_ JAVA_HOME "
-    "DOTNET_ROOT RUSTUP_HOME"
+    "DOTNET_ROOT RUSTUP_HOME GEMINI_SANDBOX OPENCODE_PERMISSION OPENCODE_DISABLE_AUTOUPDATE"
 )
 OF_BROKER = (
     "ANTHROPIC_BASE_URL ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN CLAUDE_CODE_SUBSCRIPTION_TYPE "
     "ENABLE_TOOL_SEARCH CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL"
 )
-OF_AGENTS = {
-    "codex": "OPENAI_API_KEY CODEX_API_KEY OPENAI_BASE_URL",
-    "gemini": "GEMINI_API_KEY GOOGLE_API_KEY GOOGLE_GEMINI_BASE_URL GEMINI_SANDBOX",
-    "opencode": "OPENAI_API_KEY GEMINI_API_KEY OPENROUTER_API_KEY OPENCODE_PERMISSION OPENCODE_DISABLE_AUTOUPDATE",
-    "aider": "OPENAI_API_KEY OPENAI_API_BASE GEMINI_API_KEY OPENROUTER_API_KEY",
-}
+OF_AGENTS = ("OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_", "OPENROUTER_", "OPENCODE_")  # how variables of others begin
 SHORTEST_SECRET = 16  # characters: a shorter one may occur by chance
 
 
@@ -98,6 +94,7 @@ class Law(Record):
     of_proc: tuple[tuple[str, int], ...]
     names: frozenset[str]  # of variables
     withheld: tuple[tuple[str, bytes], ...]  # what on this host holds a secret, and the secret
+    links: tuple[tuple[str, tuple[str, ...]], ...]  # where a symlink in the box may lead, if there is one
     call_filter: bytes
     has_hosts_network: bool
     devices: frozenset[str]  # of another network
@@ -128,6 +125,7 @@ def lay_down(facts: Facts, *more: str) -> Law:
         of_proc=(() if has_namespaces else OF_PROC) + (ROOTS_PROC if facts.is_root else ()),
         names=names.union(OF_BROKER.split() if settings[said.AUTH].text == said.BROKER else ()),
         withheld=tuple(_withheld(facts, names)),
+        links=tuple(_links(facts)),
         call_filter=call_filter(facts.host.machine, with_namespaces=has_namespaces, with_setgid=facts.is_shared),
         has_hosts_network=tier == said.FULL,
         devices=frozenset(("lo", "tap0") if tier == said.INET else ("lo",)),
@@ -236,6 +234,9 @@ def _less(facts: Facts) -> Iterator[Rule]:
     for opening in opened if not facts.is_reviewed else ():
         if is_inside(opening.path, project):
             yield Rule(opening.path, WRITE, opening.said.origin.shown)
+    login = facts.claude.instance.own_login
+    if settings[said.AUTH].text == said.BROKER and not tree.is_link(login):
+        yield Rule(login, NEVER, "the login of an earlier box")
     asked = {tree.resolve(absolute(wish.source, project, facts.home)) for wish in settings[said.MOUNTS]}
     secrets = [(one.path, one.reason) for one in facts.secrets.masked] if facts.secrets is not None else []
     secrets += facts.secrets.closed if facts.secrets is not None else ()
@@ -244,13 +245,22 @@ def _less(facts: Facts) -> Iterator[Rule]:
             yield Rule(path, NEVER, f"secret ({why})")
 
 
+def _links(facts: Facts) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Where programs are found, and name servers."""
+    for path in (*SYSTEM.split(), "/bin/sh", "/usr/bin/env"):
+        yield path, (facts.tree.link_target(path), facts.tree.resolve(path) or "")
+    if facts.install is not None:
+        yield f"{facts.home}/.local/bin/claude", (facts.install.real,)
+
+
 def _names(facts: Facts) -> frozenset[str]:
     """The variables that may enter as this host has them, or that are made for the box."""
     settings = facts.settings
     known = [name for name, kind in KINDS.items() if kind not in (STAYS, KEY)]
     asked = [wish.name for wish in settings[said.ENV]]
     key = [API_KEY] if settings[said.AUTH].text == said.PASSTHROUGH else []
-    agents = OF_AGENTS.get(settings[said.PROGRAM].text, "").split()
+    others = settings[said.PROGRAM].text != said.CLAUDE
+    agents = [name for name in facts.host.environ if others and name.startswith(OF_AGENTS)]
     return frozenset((*MADE.split(), *CERTIFICATE_VARIABLES, *known, *asked, *key, *agents))
 
 

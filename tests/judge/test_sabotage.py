@@ -1,7 +1,4 @@
-"""Each mutant of mutants.py is real: without a judge it has its effect, and without the mutant there is none.
-
-Once there is a judge, `sources` has to take it out.
-"""
+"""The judge alone refuses what a mutant of mutants.py makes of a box; and without the judge, each mutant is real."""
 
 import os
 import shutil
@@ -19,6 +16,10 @@ from running.machine import mount
 from running.needs import needed
 
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
+GATE, JUDGE = (
+    "wrong = self._find_wrong(builder, first)",
+    "Judge(self.law, builder, first, self.content, self.ours).require_lawful()",
+)
 OPENS = 'exec "$@" 9<"$HOME" <"$HOME/prompt.txt"'
 ACCOUNTS = {"": ("user", "root"), "overlay": ("user", "root"), "user": ("user",), "root": ("root",)}
 CASES = [
@@ -49,17 +50,32 @@ def sources() -> Iterator[Path]:
     """A copy that the account can read, and no agent can write."""
     place = Path(tempfile.mkdtemp(prefix="claudebox-mutant-", dir="/var/tmp"))
     place.chmod(0o755)
-    shutil.copytree(CHECKOUT / "src", place / "src")
+    shutil.copytree(CHECKOUT / "src", place / "src", ignore=shutil.ignore_patterns("__pycache__"))
     yield place / "src"
     shutil.rmtree(place)
 
 
-def mutate(sources: Path, mutant: Mutant) -> None:
-    path = sources / "claudebox" / mutant.file
+def replace(path: Path, old: str, new: str) -> None:
     text = path.read_text()
-    assert text.count(mutant.old) == 1, f"{mutant.file} has it {text.count(mutant.old)} times: {mutant.old}"
-    path.write_text(text.replace(mutant.old, mutant.new))
-    compile(path.read_text(), mutant.file, "exec")
+    assert text.count(old) == 1, f"{path} has it {text.count(old)} times: {old}"
+    path.write_text(text.replace(old, new))
+    compile(path.read_text(), path, "exec")
+
+
+def mutate(sources: Path, mutant: Mutant) -> None:
+    replace(sources / "claudebox" / mutant.file, mutant.old, mutant.new)
+
+
+def start(account: Account, sources: Path, mutant: Mutant) -> subprocess.CompletedProcess[str]:
+    words = ("--yes", "--quiet", *mutant.options, "--run", "sh", "-c", mutant.shell)
+    python = (os.path.realpath(sys.executable), "-I", "-S", "-c", START, str(sources))
+    return account.run("sh", "-c", OPENS, "sh", *python, *words, cwd=account.home / "src/shop")
+
+
+def at_home(account: Account) -> None:
+    furnish(account.home, account.home / "src/shop")
+    account.own(account.home)
+    account.environ.update(variables(account.home))
 
 
 def is_shown(done: subprocess.CompletedProcess[str]) -> bool:
@@ -79,20 +95,33 @@ def test_rows_fit_the_sources(sources: Path) -> None:
         assert mutant.named.format(home="/home/me", project="/home/me/src/shop", uid=1000)
 
 
+@pytest.mark.req("JUDGE-01")
+@pytest.mark.parametrize("case", CASES)
+def test_judge_alone_refuses_it(case: tuple[Mutant, str], account: Account, sources: Path) -> None:
+    mutant = case[0]
+    at_home(account)
+    replace(sources / "claudebox/sandbox/gate.py", GATE, 'wrong = ""')
+    if not mutant.is_refused:
+        sound = start(account, sources, mutant)
+        assert sound.returncode != 125, told(sound)
+    mutate(sources, mutant)
+    changed = start(account, sources, mutant)
+    named = mutant.named.format(home=account.home, project=account.home / "src/shop", uid=account.uid)
+    assert (changed.returncode, is_shown(changed)) == (125, False), told(changed)
+    assert "what the law does not allow" in (said := " ".join(changed.stderr.split())), told(changed)
+    assert named in said or named in said.replace(" ", ""), told(changed)
+
+
 @pytest.mark.exhaustive("it is about the mutants, and not about claudebox")
 @pytest.mark.parametrize("case", CASES)
 def test_mutant_is_real(case: tuple[Mutant, str], account: Account, sources: Path) -> None:
-    mutant, project = case[0], account.home / "src/shop"
-    furnish(account.home, project)
-    account.own(account.home)
-    account.environ.update(variables(account.home))
-    words = ("--yes", "--quiet", *mutant.options, "--run", "sh", "-c", mutant.shell)
-    python = (os.path.realpath(sys.executable), "-I", "-S", "-c", START, str(sources))
-    command = ("sh", "-c", OPENS, "sh", *python, *words)
-    sound = account.run(*command, cwd=project)
+    mutant = case[0]
+    at_home(account)
+    replace(sources / "claudebox/sandbox/gate.py", JUDGE, "pass")
+    sound = start(account, sources, mutant)
     assert not is_shown(sound), told(sound)
     assert (sound.returncode == 125) == mutant.is_refused, told(sound)
     mutate(sources, mutant)
-    changed = account.run(*command, cwd=project)
+    changed = start(account, sources, mutant)
     assert is_shown(changed) != bool(mutant.stopped_by), told(changed)
     assert not mutant.stopped_by or changed.returncode == 125, told(changed)
