@@ -85,6 +85,7 @@ def serve(request: Request) -> int:
         "audit": show.show_audit,
         "dry_run": show.show_dry_run,
         "explain": show.show_explanation,
+        "law": show.show_law,
         "auth_log": show.show_auth_log,
         "network_log": show.show_network_log,
         PROFILES: show.show_profiles,

@@ -97,12 +97,16 @@ def decide(facts: Facts) -> Plan:
     plan = _assemble(facts, draft)
     for feature in features:
         plan = feature.complete(facts, draft, plan)
-    return _with_sandbox_md(plan).replace(law=lay_down(facts))
+    return _with_sandbox_md(plan.replace(law=lay_down(facts)))
 
 
 def sections_of(plan: Plan) -> tuple[Section, ...]:
     """What all features show of a box."""
-    return tuple(section for feature in FEATURES for section in feature.show(plan))
+    from claudebox.output.law import law_section
+
+    assert plan.law is not None
+    shown = (section for feature in FEATURES for section in feature.show(plan))
+    return (*shown, law_section(plan.law, plan.person.home))
 
 
 def _with_sandbox_md(plan: Plan) -> Plan:

@@ -6,12 +6,17 @@ from claudebox import files
 from claudebox.features.secrets import Judging, decoys, finding, keeper
 from claudebox.host import walk
 from claudebox.model import RW, Launch, Mount, Origin
-from claudebox.sandbox import gate, parent
+from claudebox.sandbox import gate, judge, parent
 from errors.scene import Problems, Scene, with_file, with_project_file
 
 
 def bwrap_failed(_: Scene) -> None:
     raise parent.not_made()
+
+
+def what_the_law_does_not_allow(_: Scene) -> None:
+    shown = [f"/opt/{name} shows /home/alice/.{name}: secret" for name in ("ssh", "gnupg", "aws", "kube", "age", "op")]
+    raise judge.refusal(*shown)
 
 
 def source_replaced(scene: Scene) -> None:
@@ -154,6 +159,7 @@ PROBLEMS: Problems = {
     "hide-project": lambda scene: scene.plan("--hide", "."),
     "hide-above-project-by-file": lambda scene: with_file(scene, "hide = ['~']").plan(),
     "mount-that-bwrap-cannot-make": bwrap_failed,
+    "what-the-law-does-not-allow": what_the_law_does_not_allow,
     "mount-missing": lambda scene: scene.plan("--mount-ro", "/srv/gone"),
     "mount-missing-by-file": lambda scene: with_file(scene, "mounts = [{ host = '~/gone' }]").plan(),
     "mount-secret-by-file": lambda scene: with_file(scene, "mounts = [{ host = '~/.ssh' }]").plan(),

@@ -69,6 +69,11 @@ AUDIT = {
         "cannot_be_held": [PLACE],
         "no_layers_because": maybe(str),
     },
+    "law": {
+        "places": [{"path": str, "access": str, "reason": str}],
+        "variables": [str],
+        "hosts_network": bool,
+    },
     "program": [maybe(str)],
     "findings": [{"kind": either(Finding.SECRET, Finding.RISK, Finding.NOTE), "subject": str, "text": str}],
 }

@@ -13,8 +13,10 @@ from claudebox.model import Plan
 from claudebox.output.as_json import audit_json, dry_run_json, dump
 from claudebox.output.audit import audit
 from claudebox.output.explanation import explanation_json, explanation_text
+from claudebox.output.law import law_fields, law_text
 from claudebox.output.shell import shell_command
 from claudebox.output.terminal import output_style, show
+from claudebox.paths import absolute
 from claudebox.plan import make_plan, sections_of
 from claudebox.servers.allowlist import can_be_listed
 from claudebox.settings import Settings
@@ -53,6 +55,17 @@ def show_explanation(request: Request) -> int:
     thing = dict(request.said)["explain"]
     answers = explain(plan, host, settings, thing)
     show(explanation_json(thing, answers) if request.json else explanation_text(answers, output_style()))
+    return 0
+
+
+def show_law(request: Request) -> int:
+    host, _, plan = _plan(request)
+    assert plan.law is not None
+    path = absolute(dict(request.said)["law"], host.cwd, host.person.home)
+    real = host.tree.destination(path) or path
+    rule = plan.law.nearest(real)
+    told = dump({"law": law_fields(path, real, rule)}) if request.json else law_text(path, real, rule, host.person.home)
+    show(told)
     return 0
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # How much a box may have of a place. What is LATER is writable in a layer alone, which lands when the user says so.
 NEVER, READ, LATER, WRITE = range(4)
-HOW = ("", "read-only", "writable in a layer", "writable")
+HOW = ("never", "read-only", "writable in a layer", "writable")
 
 PROC, OVERLAY, TERMINALS = b"proc", b"overlay", b"devpts"  # kinds of file systems
 FRESH = (b"tmpfs", TERMINALS, PROC)  # bwrap makes these: they are empty, or show the box itself
@@ -291,7 +291,7 @@ class Judge:
             row = self.box.holder(path)
             is_covered = row.path == path and row.access == READ and (access == READ or row.kind != PROC)
             if not is_covered and os.path.lexists(path):
-                yield f"{path} is open, and has to be {HOW[access] or 'hidden'}"
+                yield f"{path} is open, and has to be {'hidden' if access == NEVER else HOW[access]}"
 
 
 def refusal(*breaches: str) -> Problem:

@@ -139,6 +139,7 @@ def _places(facts: Facts, more: tuple[str, ...]) -> dict[str, Rule]:
     rules = (_of_the_project(facts, more), _asked_for(facts), _of_the_agent(facts), _of_this_host(facts), _less(facts))
     for rule in (Rule(one.path, NEVER, f"secret ({one.reason})") for one in facts.places if not one.is_drawer):
         places[rule.path] = rule
+        places[facts.tree.destination(rule.path) or rule.path] = rule
     for rule in (rule for some in rules for rule in some):
         path = facts.tree.destination(rule.path) or rule.path
         above = next((places[above] for above in upwards(path) if above in places), None)
@@ -161,7 +162,7 @@ def _of_the_project(facts: Facts, more: tuple[str, ...]) -> Iterator[Rule]:
         yield Rule(path, WRITE, "what boxes of this project keep")
     for path in (kept.memory, kept.sandbox, kept.empty, kept.masks):
         yield Rule(path, READ, "made for boxes of this project")
-    yield Rule("/tmp", READ, "made for this box", names="claudebox-")
+    yield Rule("/tmp", READ, "only claudebox-…, made for this box", names="claudebox-")
 
 
 def _asked_for(facts: Facts) -> Iterator[Rule]:

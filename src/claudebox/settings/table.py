@@ -263,6 +263,7 @@ OWN: tuple[Setting[object], ...] = (
     ),
     Setting("uninstall", TEND, "remove everything that claudebox keeps, after a question", Mode()),
     Setting(*("explain", LOOK, "say why something is in the box or not"), Mode(), usage="THING", is_daily=True),
+    Setting("law", LOOK, "say what any box here may have of PATH, whatever the rules say", Mode(), usage="PATH"),
     Setting("audit", LOOK, "show everything about the box", Mode(), is_daily=True),
     Setting("dry_run", LOOK, "print the command that would start it, to paste", Mode()),
     Setting("report", LOOK, "show again, in full, what the last box of this project left", Mode()),

@@ -18,10 +18,10 @@ TEND_LAYERS = "review"  # with one of these words after it, --review tends what 
 REVIEW_DEEDS = ("list", "show", "land", "discard")
 PACK = "bundle"  # claudebox calls itself with it
 # Modes that show what would start, and so may have words for claude; and those that just print.
-WITH_CLAUDE = (LAUNCH, "audit", "dry_run", "explain", "help", "version")
+WITH_CLAUDE = (LAUNCH, "audit", "dry_run", "explain", "law", "help", "version")
 # Modes that print data: each can print it as JSON.
 JSON_MODES = (
-    *("audit", "dry_run", "check", "explain", "network_log", "auth_log", "prove", "version", PROFILES),
+    *("audit", "dry_run", "check", "explain", "law", "network_log", "auth_log", "prove", "version", PROFILES),
     *("instances", "review"),
 )
 # Options that change nothing about a box: after a word that may be a subcommand of claude they are claude's.

@@ -173,7 +173,7 @@ def test_every_setting_of_the_table_is_understood(setting: Setting[object]) -> N
     }[setting.kind]
     if expected is not None and setting.name in ("yes", "quiet"):
         expected = expected.replace(**{setting.name: True})
-    if setting.name == "explain":
+    if setting.name in ("explain", "law"):
         expected = Request(mode=setting.name, said=((setting.name, "value"),))
     if setting.name == "review":  # it needs no value
         expected = Request(said=(("review", "on"),), claude=("value",))
@@ -200,7 +200,7 @@ def test_profiles_are_named_one_by_one(line: list[str]) -> None:
 @pytest.mark.parametrize("mode", [*(one.name for one in SETTINGS if one.kind == MODE), PROFILES, "review"])
 def test_json_is_for_each_mode_that_prints_data_and_an_error_with_the_others(mode: str) -> None:
     option = {PROFILES: "--profile"}.get(mode, "--" + mode.replace("_", "-"))
-    words = [option, {"explain": "git", "review": "list"}.get(mode, "")]
+    words = [option, {"explain": "git", "law": "/usr", "review": "list"}.get(mode, "")]
     line = [*filter(None, words), "--json"]
     if mode in JSON_MODES:
         assert (parse(line).mode, parse(line).json, parse(line).claude) == (mode, True, ())

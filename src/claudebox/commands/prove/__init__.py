@@ -65,6 +65,7 @@ os.execvp(sys.argv[1], sys.argv[1:])
 PROBE_WORDS = ("-I", "-")
 
 
+VERDICT = "The judge let it start: it has what the law allows, and nothing else (--audit)."
 Found = dict[str, str]  # what the probe reached, by the number of the trial
 
 
@@ -88,7 +89,11 @@ def prove(request: Request) -> int:
     results = [judge(trial, outside, inside) for trial in canaries.trials]
     title = against or "the box that these options build"
     style = output_style()
-    show(report_json(title, results) if request.json else report_text(title, results, host.person.home, style))
+    verdict = "" if against else VERDICT
+    if request.json:
+        show(report_json(title, results, verdict))
+    else:
+        show(report_text(title, results, host.person.home, style, verdict))
     return 1 if any(result.state == OPEN for result in results) else 0
 
 
@@ -209,7 +214,7 @@ def _found(done: subprocess.CompletedProcess[str], canaries: Canaries) -> Found:
     found: Found = json.loads(line.removeprefix(MARK) or "{}")
     if not line or not {trial.id for trial in canaries.trials} <= found.keys():
         said = done.stderr.strip().splitlines() or ["nothing was said"]
-        reason = f"{said[-1]} (status {done.returncode})"
+        reason = f"{' '.join(' '.join(said).split())} (status {done.returncode})"
         raise Problem(f"the probe did not finish: {reason}", "see what happens: --run true")
     # What it wrote counts only if it arrived on the host.
     for trial in (trial for trial in canaries.trials if trial.written):
@@ -257,8 +262,8 @@ def _with_terminal(command: list[str], script: str, canaries: Canaries) -> subpr
 # The report
 
 
-def report_text(title: str, results: list[Result], home: str, style: Style) -> str:
-    lines = [style.paint(f"Attacks on {escape(title)}", BOLD)]
+def report_text(title: str, results: list[Result], home: str, style: Style, verdict: str = "") -> str:
+    lines = [style.paint(f"Attacks on {escape(title)}", BOLD), *([verdict] if verdict else [])]
     for group in GROUPS:
         members = [result for result in results if result.trial.group == group]
         tested = [result for result in members if result.state != UNTESTED]
@@ -290,7 +295,7 @@ def _conclusion(results: list[Result], style: Style) -> list[str]:
     return [", ".join(parts) + ".", *([style.paint(nothing, DIM)] if untested else [])]
 
 
-def report_json(title: str, results: list[Result]) -> str:
+def report_json(title: str, results: list[Result], verdict: str = "") -> str:
     attacks = [
         {
             **fields(result.trial, "group", "title"),
@@ -301,4 +306,4 @@ def report_json(title: str, results: list[Result]) -> str:
         for result in results
     ]
     counts = {state.lower(): _count(results, state) for state in (HELD, OPEN, UNTESTED, CHOSEN)}
-    return dump({"against": title, **counts, "attacks": attacks})
+    return dump({"against": title, "judge": verdict or None, **counts, "attacks": attacks})
