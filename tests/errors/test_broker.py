@@ -84,6 +84,7 @@ PROBLEMS: Problems = {
     ),
     "broker-no-key": asked_of_the_broker(ANTHROPIC_API_KEY="two words"),
     "broker-limit": asked_of_the_broker("--auth-limit", "cups=3", ANTHROPIC_API_KEY="x"),
+    "broker-fetch-without-broker": lambda scene: scene.plan("--broker-fetch", "off"),
     "broker-env": asked_of_the_broker("--env", "ANTHROPIC_API_KEY", ANTHROPIC_API_KEY="key-of-alice"),
     "broker-no-tls": asked_of_the_broker(ANTHROPIC_BASE_URL="http://localhost:4000", ANTHROPIC_API_KEY="x"),
     "broker-other-gateway": asked_of_the_broker(

@@ -10,7 +10,7 @@ import os
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
-from claudebox.features.broker import AUTH_LIMITS, BROKER
+from claudebox.features.broker import AUTH_LIMITS, BROKER, BROKER_FETCH
 from claudebox.files import c_call
 from claudebox.host import Host
 from claudebox.host.tree import Tree
@@ -32,7 +32,7 @@ from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, enter_as_owner
 from claudebox.record import Record
 from claudebox.settings import Amount, EnvWish, Settings
-from claudebox.settings.table import ENV, FULL, HOST_PORTS, NETWORK, PUBLISH
+from claudebox.settings.table import ENV, FULL, HOST_PORTS, INET, NETWORK, ON, PUBLISH
 from claudebox.state import LOGIN_FILE
 from claudebox.state.reach import host_certificates
 from claudebox.text import counted
@@ -81,7 +81,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         kept_out=tuple(kept_out(broker, facts.host, facts.settings[ENV]).items()),
         findings=tuple(upstream_findings(facts, broker)),
         steps=(Step(Step.BESIDE, BROKER), Step(Step.MADE, BROKER)),
-        grants=(_grant(broker, facts.home),),
+        grants=(_grant(broker, facts.home), *([FETCHING] if broker.fetches and not _reaches(facts.settings) else [])),
         records=(broker,),
     )
 
@@ -112,9 +112,21 @@ def plan_broker(facts: Facts) -> Broker:
         port=_find_port(facts.settings),
         lock=kept.broker_lock,
         journal=facts.claude.instance.journal,
+        fetches=_may_fetch(facts.settings),
         limits=_limits(facts.settings[AUTH_LIMITS]),
         login=login.file,
     )
+
+
+def _may_fetch(settings: Settings) -> bool:
+    """A box that reaches the internet by itself gains nothing by the API, unless somebody says otherwise."""
+    said = settings[BROKER_FETCH]
+    return _reaches(settings) if said.origin.is_default else said.text == ON
+
+
+def _reaches(settings: Settings) -> bool:
+    """Whether the box reaches the internet by itself."""
+    return settings[NETWORK].text in (FULL, INET)
 
 
 def _check_credential(facts: Facts, variable: str, file: str) -> None:
@@ -326,10 +338,17 @@ def _hide_old_login(home: ClaudeHome, tree: Tree) -> tuple[Mount, ...]:
     return (Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False),)
 
 
+FETCHES = "may fetch for the box: web search, MCP servers, addresses in requests"
+NO_FETCHES = "is asked to fetch nothing for the box"
+FETCHING = Grant((("broker-fetch", "on"), ("network", INET), ("network", FULL)), "the API", (FETCHES,), widens=True)
 NOT_PASTED = "--auth broker: only claudebox starts the broker. After pasting, nobody answers at its port."
 TOLD = """
 You talk to the Claude API through a process on the user's machine. The login is there, and no token in the box is
 good for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
+"""
+TOLD_NOT_TO_FETCH = """\
+The API fetches nothing for you: a request with a web search, an MCP server, a URL or a file of the account is refused
+(status 400). Only the user can allow that: `--broker-fetch on`.
 """
 
 
@@ -351,11 +370,16 @@ def section(broker: Broker, home: str) -> Section:
     grant, limits = _grant(broker, home), f"; at most {limits_text(broker.limits)}" if broker.limits else ""
     return Section(
         title=OUTSIDE,
-        lines=((grant.label, grant.words),),
+        lines=((grant.label, grant.words), ("the API", (FETCHES if broker.fetches else NO_FETCHES,))),
         rows=(Row("login", words=f"{shorten_home(broker.shown, home)} stays outside (broker){limits}"),),
         key="broker",
-        value={"credential": broker.shown, "limits": dict(broker.limits), "journal": broker.journal},
-        told=((NETWORK, TOLD),),
+        value={
+            "credential": broker.shown,
+            "limits": dict(broker.limits),
+            "journal": broker.journal,
+            "fetches": broker.fetches,
+        },
+        told=((NETWORK, TOLD if broker.fetches else TOLD + TOLD_NOT_TO_FETCH),),
         comment=NOT_PASTED,
     )
 
