@@ -51,7 +51,7 @@ class BrokerFeature(Feature):
             return (Section(key="broker"),)
         from claudebox.features.broker import credential
 
-        return (credential.section(broker, plan.person.home),)
+        return credential.sections(broker, plan.person.home)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.broker import credential

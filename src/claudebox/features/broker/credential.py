@@ -338,9 +338,9 @@ def _hide_old_login(home: ClaudeHome, tree: Tree) -> tuple[Mount, ...]:
     return (Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False),)
 
 
-FETCHES = "may fetch for the box: web search, MCP servers, addresses in requests"
-NO_FETCHES = "is asked to fetch nothing for the box"
-FETCHING = Grant((("broker-fetch", "on"), ("network", INET), ("network", FULL)), "the API", (FETCHES,), widens=True)
+FETCHES = tuple("may fetch for the box: web search, MCP servers, addresses in requests".split())
+NO_FETCHES = tuple("is asked to fetch nothing for the box".split())
+FETCHING = Grant((("broker-fetch", "on"), ("network", INET), ("network", FULL)), "the API", FETCHES, widens=True)
 NOT_PASTED = "--auth broker: only claudebox starts the broker. After pasting, nobody answers at its port."
 TOLD = """
 You talk to the Claude API through a process on the user's machine. The login is there, and no token in the box is
@@ -364,13 +364,13 @@ def limits_text(limits: tuple[tuple[str, int], ...]) -> str:
     return ", ".join(counted(number, name.removesuffix("s")) for name, number in limits)
 
 
-def section(broker: Broker, home: str) -> Section:
+def sections(broker: Broker, home: str) -> tuple[Section, ...]:
     from claudebox.output.section import NETWORK, OUTSIDE, Row, Section
 
     grant, limits = _grant(broker, home), f"; at most {limits_text(broker.limits)}" if broker.limits else ""
-    return Section(
+    kept = Section(
         title=OUTSIDE,
-        lines=((grant.label, grant.words), ("the API", (FETCHES if broker.fetches else NO_FETCHES,))),
+        lines=((grant.label, grant.words),),
         rows=(Row("login", words=f"{shorten_home(broker.shown, home)} stays outside (broker){limits}"),),
         key="broker",
         value={
@@ -382,6 +382,8 @@ def section(broker: Broker, home: str) -> Section:
         told=((NETWORK, TOLD if broker.fetches else TOLD + TOLD_NOT_TO_FETCH),),
         comment=NOT_PASTED,
     )
+    api = Section(title=NETWORK, lines=(("the API", FETCHES if broker.fetches else NO_FETCHES),))
+    return kept, api
 
 
 # The process
