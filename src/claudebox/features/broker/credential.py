@@ -18,7 +18,13 @@ from claudebox.host.variables import (
     API_KEY,
     AUTH_TOKEN,
     BASE_URL,
+    DEVICE_TOKEN,
+    FEDERATION,
+    LOGIN_FILES,
+    LOGIN_TOKENS,
     OAUTH_TOKEN,
+    PROFILE,
+    PROFILES,
     SHORTEST_SECRET,
     is_loopback,
     read_address,
@@ -65,6 +71,8 @@ VARIABLES = (AUTH_TOKEN, API_KEY, OAUTH_TOKEN)
 ROUTE_VARIABLES = ("ANTHROPIC_UNIX_SOCKET", BASE_URL)
 STAYS_OUT = "stays outside with --auth broker"
 
+# With one of these and none of those, Claude Code uses no login that it keeps.
+OTHER_LOGINS = (*LOGIN_TOKENS, *LOGIN_FILES[:2], PROFILE, FEDERATION)
 # With one of these, Claude Code talks to somebody else, in another way.
 OTHER_PROVIDERS = tuple(
     f"CLAUDE_CODE_USE_{name}" for name in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS")
@@ -94,6 +102,12 @@ def plan_broker(facts: Facts) -> Broker:
             what = f"{name} is set: the broker knows only the Anthropic API"
             raise Problem(what, "choose: --auth passthrough, with --env for what that provider needs")
     variable = next((name for name in VARIABLES if environ.get(name)), "")
+    other = next((name for name in OTHER_LOGINS if environ.get(name)), "")
+    if other and not variable:
+        what = (
+            f"{other} is set: the broker knows API keys, tokens and the login of `claude`, and not this kind of login"
+        )
+        raise Problem(what, f"if there is another login: env -u {other} claudebox\n      {OTHERWISE}")
     url = find_upstream(facts, variable)
     login = find_login(facts)
     _check_credential(facts, variable, login.file)
@@ -137,9 +151,18 @@ def _check_credential(facts: Facts, variable: str, file: str) -> None:
             raise Problem(f"{variable} is no credential: it has spaces or other characters that none has")
     elif not file:
         what = "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set"
-        raise Problem(what, log_in)
+        unused = f" (of the profiles in {profiles} it can use none)" if (profiles := _profiles(facts)) else ""
+        raise Problem(what + unused, log_in)
     elif not _login(facts.tree, file).get("accessToken"):
         raise Problem(f"{file} holds no login", log_in)
+
+
+def _profiles(facts: Facts) -> str:
+    """The directory in which Claude Code keeps logins of another kind; "" if there are none."""
+    environ = facts.host.environ
+    usual = f"{environ.get('XDG_CONFIG_HOME') or facts.home + '/.config'}/anthropic"
+    path = environ.get(PROFILES) or usual
+    return path if facts.tree.exists(f"{path}/credentials") else ""
 
 
 def _find_port(settings: Settings) -> int:
@@ -203,14 +226,16 @@ def _asked_for(facts: Facts) -> EnvWish | None:
 
 
 def upstream_findings(facts: Facts, broker: Broker) -> list[Finding]:
-    """Say who gets the credential, if it is not who usually does."""
-    wish = _asked_for(facts)
+    """Say which login is used if there are others, and who gets it if it is not who usually does."""
+    wish, profiles = _asked_for(facts), "" if broker.variable else _profiles(facts)
+    unused = f"the broker uses {broker.file}, and no profile of {profiles}"
+    notes = [Finding(Finding.NOTE, "--auth broker", unused)] if profiles else []
     if not broker.url:
-        return []
+        return notes
     asked = f", as {wish.origin.shown} asks" if wish else ""
     text = f"the broker sends the box's requests to {broker.api.host}{asked}, and the credential with them"
     is_typed = wish is not None and wish.value is not None and wish.origin.is_typed
-    return [Finding(Finding.NOTE if is_typed else Finding.RISK, BASE_URL, text)]
+    return [*notes, Finding(Finding.NOTE if is_typed else Finding.RISK, BASE_URL, text)]
 
 
 def _find_way(name: str, url: str, facts: Facts) -> Address:
@@ -320,9 +345,10 @@ def _login(tree: Tree, file: str) -> dict[str, Any]:
 
 def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[str, str]:
     """Variables that stay outside, whoever asks for them: credentials, the way to them, and copies of one."""
-    names = dict.fromkeys((*VARIABLES, *ROUTE_VARIABLES), STAYS_OUT)
+    tokens = (*VARIABLES, *LOGIN_TOKENS, DEVICE_TOKEN)
+    names = dict.fromkeys((*tokens, *OTHER_LOGINS, *ROUTE_VARIABLES), STAYS_OUT)
     login = _login(host.tree, broker.login) if broker.login else {}
-    known = [*(host.environ.get(name) for name in VARIABLES), *(login.get(name) for name in TOKENS)]
+    known = [*(host.environ.get(name) for name in tokens), *(login.get(name) for name in TOKENS)]
     secrets = [secret for secret in known if isinstance(secret, str) and len(secret) >= SHORTEST_SECRET]
     written = [(wish.name, wish.value) for wish in wishes if wish.value is not None]
     for name, value in (*host.environ.items(), *written):
