@@ -61,7 +61,15 @@ USUAL = [
             {"role": "assistant", "content": [{"type": "thinking", "thinking": "…", "signature": "…"}]},
             {
                 "role": "assistant",
-                "content": [{"type": "tool_use", "id": "t", "name": "WebFetch", "input": {"url": "x"}}],
+                "content": [
+                    {
+                        "type": "tool_use",
+                        "id": "t",
+                        "name": "WebFetch",
+                        "input": {"url": "x"},
+                        "caller": {"type": "direct"},
+                    }
+                ],
             },
             {
                 "role": "user",
@@ -138,7 +146,8 @@ DEEP = b'{"messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         (b"", "Expecting value"),
         (b"[]", "no object"),
         (b"{} {}", "Extra data"),
-        (b'{"messages": [],}', "Expecting property name"),
+        (b'{"messages": [],}', "char"),
+        (b'{"messages": [{"type": "image", "source": {"url": "https://example.org"}}]}', "does not say"),
         (b'{"tools": [], "tools": [{"type": "web_search_20250305"}]}', "twice"),
         (b'{"tools": [{"type": "custom", "t\\u0079pe": "web_search_20250305"}]}', "twice"),
         (b'{"messages": [{"content": [{"type": "tool_use", "input": {"a": 1, "a": 2}}]}]}', "twice"),

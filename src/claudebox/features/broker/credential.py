@@ -104,9 +104,7 @@ def plan_broker(facts: Facts) -> Broker:
     variable = next((name for name in VARIABLES if environ.get(name)), "")
     other = next((name for name in OTHER_LOGINS if environ.get(name)), "")
     if other and not variable:
-        what = (
-            f"{other} is set: the broker knows API keys, tokens and the login of `claude`, and not this kind of login"
-        )
+        what = f"{other} is set: the broker knows API keys, tokens and the login of `claude`, and no other kind"
         raise Problem(what, f"if there is another login: env -u {other} claudebox\n      {OTHERWISE}")
     url = find_upstream(facts, variable)
     login = find_login(facts)
@@ -346,7 +344,7 @@ def _login(tree: Tree, file: str) -> dict[str, Any]:
 def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[str, str]:
     """Variables that stay outside, whoever asks for them: credentials, the way to them, and copies of one."""
     tokens = (*VARIABLES, *LOGIN_TOKENS, DEVICE_TOKEN)
-    names = dict.fromkeys((*tokens, *OTHER_LOGINS, *ROUTE_VARIABLES), STAYS_OUT)
+    names = dict.fromkeys((*tokens, *LOGIN_FILES, PROFILE, PROFILES, FEDERATION, *ROUTE_VARIABLES), STAYS_OUT)
     login = _login(host.tree, broker.login) if broker.login else {}
     known = [*(host.environ.get(name) for name in tokens), *(login.get(name) for name in TOKENS)]
     secrets = [secret for secret in known if isinstance(secret, str) and len(secret) >= SHORTEST_SECRET]

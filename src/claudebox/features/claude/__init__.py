@@ -49,11 +49,8 @@ from claudebox.settings.table import AUTH, BROKER, CLAUDE, CLAUDE_PATH, PROGRAM
 from claudebox.settings.words import Request
 from claudebox.state import check_state, memory
 from claudebox.state.claude_settings import (
-    HELPERS,
     LARGEST_FILE,
     PROJECT_SETTINGS,
-    RUNNING,
-    SANDBOX_PROGRAMS,
     load,
     parse_object,
     printable,
@@ -202,11 +199,11 @@ class ProjectSettings(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         # With the broker, the box has no credential that could go anywhere.
         kind = Finding.NOTE if facts.settings[AUTH].text == BROKER else Finding.RISK
-        contents = {name: facts.tree.read(f"{facts.project}/{name}", limit=LARGEST_FILE) for name in PROJECT_SETTINGS}
         findings = []
-        for name, content in contents.items():
-            findings.append(Finding(kind, name, leads_elsewhere(content or b"")))
-            findings.append(Finding(Finding.NOTE, name, names_programs(content or b"")))
+        for name in PROJECT_SETTINGS:
+            content = facts.tree.read(f"{facts.project}/{name}", limit=LARGEST_FILE) or b""
+            findings.append(Finding(kind, name, leads_elsewhere(content)))
+            findings.append(Finding(Finding.NOTE, name, names_programs(content)))
         return Contribution(findings=tuple(finding for finding in findings if finding.text))
 
 
@@ -373,13 +370,12 @@ def find_claude(
 # They let a stranger answer in the place of the API, too.
 MORE = ("ANTHROPIC_UNIX_SOCKET", "NODE_TLS_REJECT_UNAUTHORIZED", "NODE_OPTIONS")
 MARKS = tuple(name.encode() for name in (*LEADING, *MORE))
-PROGRAM_MARKS = tuple(name.encode() for name in (*HELPERS, *RUNNING[1:], *SANDBOX_PROGRAMS))
 ESCAPE = b"\\u"  # with which a name can be written so that it does not look like one
 
 
 def leads_elsewhere(content: bytes) -> str:
     """What the settings of a project do to Claude's requests; "" if nothing."""
-    if not _may_have(MARKS, content):
+    if len(content) < LARGEST_FILE and not (ESCAPE in content or any(mark in content for mark in MARKS)):
         return ""
     try:
         variables = read_variables(parse_object(content, "the project's settings"))
@@ -392,17 +388,10 @@ def leads_elsewhere(content: bytes) -> str:
 
 def names_programs(content: bytes) -> str:
     """Which programs the settings of a project have Claude run; "" if none, and if nobody can read them."""
-    if not _may_have(PROGRAM_MARKS, content):
-        return ""
+    names: list[str] = []
     with suppress(Problem):
-        names = programs(parse_object(content, "the project's settings"))
-        return f"names programs that Claude runs: {', '.join(names)}" if names else ""
-    return ""
-
-
-def _may_have(marks: tuple[bytes, ...], content: bytes) -> bool:
-    """Whether it has to be parsed, which takes time."""
-    return len(content) >= LARGEST_FILE or ESCAPE in content or any(mark in content for mark in marks)
+        names = programs(parse_object(content, "the project's settings")) if content else []
+    return f"names programs that Claude runs: {', '.join(names)}" if names else ""
 
 
 # The number changes when boxes get something else of the same file: then it is copied anew.

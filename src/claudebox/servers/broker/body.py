@@ -35,7 +35,7 @@ TYPES = frozenset(
     """text image document search_result thinking redacted_thinking tool_use tool_result tool_reference
     tool_addition tool_removal tool_definition compaction fallback mid_conv_system
     base64 content ephemeral json_schema tokens
-    enabled disabled adaptive auto any tool none
+    enabled disabled adaptive auto any tool none direct
     custom bash text_editor computer memory advisor tool_search_tool_regex tool_search_tool_bm25
     clear_tool_uses clear_thinking compact input_tokens tool_uses thinking_turns
     server_tool_use web_search_tool_result web_search_tool_result_error web_search_result web_fetch_tool_result
@@ -104,5 +104,7 @@ def _check(value: Any) -> None:
         for name, inner in value.items():
             if not NAME.fullmatch(name):
                 raise ValueError("a name has letters that no name of the API has")
+            if name == "source" and isinstance(inner, dict) and "type" not in inner:
+                raise ValueError("a source does not say what it is")
             if name not in OPAQUE:
                 _check(inner)

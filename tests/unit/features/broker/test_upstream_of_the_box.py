@@ -117,7 +117,7 @@ def test_login_that_the_broker_does_not_know_is_no_reason_to_use_another(tmp_pat
 
 
 @pytest.mark.req("AUTH-03")
-@pytest.mark.parametrize("name", [*OTHER_LOGINS, "CLAUDE_TRUSTED_DEVICE_TOKEN"])
+@pytest.mark.parametrize("name", [*OTHER_LOGINS, "CLAUDE_TRUSTED_DEVICE_TOKEN", "ANTHROPIC_CONFIG_DIR"])
 def test_login_of_another_kind_stays_outside_whoever_asks_for_it(tmp_path: Path, name: str) -> None:
     with pytest.raises(Problem, match="stays outside with --auth broker"):
         plan(tmp_path, "--env", name, environ={name: "something-0123456789"} | KEY)
