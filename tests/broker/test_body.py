@@ -103,6 +103,7 @@ def test_what_stays_between_the_box_and_the_api_passes(request_: object) -> None
         ({"container": "container_1"}, "container"),
         ({"container": {"skills": [{"type": "custom"}]}}, "container"),
         ({"new_feature": {"url": "https://example.org"}}, "new_feature"),
+        ({"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "thread"),
         ({"tools": [TOOL, {"type": "web_search_20250305", "name": "web_search"}]}, "web_search_20250305"),
         ({"tools": [{"type": "web_fetch_20260209", "name": "web_fetch"}]}, "web_fetch_20260209"),
         ({"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]}, "code_execution_20250825"),
@@ -133,6 +134,14 @@ def test_what_the_api_would_fetch_is_refused(request_: object, named: str) -> No
     message = judge(request_)
     assert f"with `{named}" in message
     assert "--broker-fetch on" in message
+
+
+@pytest.mark.parametrize("name", ["thread", "data_flow", "new_feature"])
+def test_new_field_is_refused_so_that_claude_goes_on_without_it(name: str) -> None:
+    """It looks for these words, which the API and gateways use."""
+    assert judge({name: {"type": "create"}}).startswith(
+        f"{name}: Extra inputs are not permitted: with `{name}`, the API"
+    )
 
 
 # What another reader could understand in another way

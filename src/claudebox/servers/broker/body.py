@@ -24,10 +24,12 @@ MOST_PARTS = 2 << 20  # of a body; a value in Python is many times as large as i
 SEPARATORS = (b"{", b"[", b",")
 ONE_AT_A_TIME = threading.Lock()  # parsing is work for one processor anyway, and takes memory
 
+# A newer Claude has more of them. If one is refused in the API's own words, it goes on without, as with gateways that
+# know less. `thread` is no harmless one: what continues has the tools of a request that may not have come this way.
 FIELDS = frozenset(
     """model messages system max_tokens metadata stream stop_sequences temperature top_k top_p tools tool_choice
     thinking output_config output_format context_management context_hint compaction cache_control diagnostics
-    fallbacks inference_geo service_tier speed user_profile_id""".split()
+    fallbacks inference_geo safeguards service_tier speed""".split()
 )
 # What an object of a request can be. Everything that the API would get from elsewhere has another type: `url`, `file`,
 # `web_search_…`, `web_fetch_…`, `code_execution_…`, `container_upload`, `mcp_…`.
@@ -35,7 +37,7 @@ TYPES = frozenset(
     """text image document search_result thinking redacted_thinking tool_use tool_result tool_reference
     tool_addition tool_removal tool_definition compaction fallback mid_conv_system
     base64 content ephemeral json_schema tokens
-    enabled disabled adaptive auto any tool none direct
+    enabled disabled adaptive auto any tool none direct dangerous_tool_use
     custom bash text_editor computer memory advisor tool_search_tool_regex tool_search_tool_bm25
     clear_tool_uses clear_thinking compact input_tokens tool_uses thinking_turns
     server_tool_use web_search_tool_result web_search_tool_result_error web_search_result web_fetch_tool_result
@@ -43,7 +45,8 @@ TYPES = frozenset(
     advisor_redacted_result tool_search_tool_result tool_search_tool_result_error tool_search_tool_search_result
     char_location page_location content_block_location search_result_location web_search_result_location""".split()
 )
-OPAQUE = frozenset(("input", "input_schema", "input_examples", "schema"))  # the API looks for nothing in these
+# The API looks for nothing in these.
+OPAQUE = frozenset(("input", "input_schema", "input_examples", "schema", "classifier_context"))
 
 
 def check_body(body: bytes, headers: Headers) -> None:
@@ -53,15 +56,15 @@ def check_body(body: bytes, headers: Headers) -> None:
             request = _parse(body, dict(headers))
             for name, value in request.items():
                 if value and name not in FIELDS:
-                    _refuse(name)
+                    _refuse(name, f"{name}: Extra inputs are not permitted: ")
             _check(request)
         except (ValueError, RecursionError) as error:
             what = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
             raise Refusal(400, INVALID, f"the request cannot be read in one way only: {what}") from None
 
 
-def _refuse(name: str) -> NoReturn:
-    what = f"with `{name}`, the API could fetch something for this box, which may not"
+def _refuse(name: str, in_words_of_the_api: str = "") -> NoReturn:
+    what = f"{in_words_of_the_api}with `{name}`, the API could fetch something for this box, which may not"
     raise Refusal(400, INVALID, f"{what}; the user can allow it: claudebox --broker-fetch on")
 
 
