@@ -106,6 +106,8 @@ def moved(path: str, old: str, new: str) -> str:
 
 def _decode(path: bytes) -> str:
     """A path without the octal codes that the kernel writes for blanks, line breaks and backslashes."""
+    if b"\\" not in path:
+        return os.fsdecode(path)
     first, *codes = path.split(b"\\")
     return os.fsdecode(first + b"".join(bytes((int(code[:3], 8),)) + code[3:] for code in codes))
 
@@ -117,6 +119,13 @@ class Judge:
         self.law, self.call_filter = law, call_filter
         self.pipe = os.fstat(pipe)  # through which bwrap gets the filter
         self.process, self.builder = f"/proc/{first}", f"/proc/{builder}"
+        self.host, self.made, self.box = map(Mounts, ("/proc/self", self.builder, self.process))
+        # Layers are made in the namespace in which bwrap starts, and nowhere else.
+        overlays = [row for row in self.made.rows if row.kind == OVERLAY and row.source.startswith(LABEL)]
+        self.layers = {row.device: row for row in overlays if row.device not in self.host.devices}
+        for row in self.box.rows:
+            if row.device in self.layers:
+                row.access = min(row.access, LATER)
 
     def require_lawful(self) -> None:
         """Raise a Problem that names the breaches."""
@@ -124,6 +133,8 @@ class Judge:
         try:
             found += self.breaches()
         except (OSError, ValueError, LookupError, StopIteration, RuntimeError) as error:
+            if not os.path.exists(self.process):
+                raise ProcessLookupError from None  # it has ended meanwhile, and starts nothing
             found.append(f"it cannot be looked at ({type(error).__name__})")
         if found:
             raise refusal(*dict.fromkeys(found))
@@ -132,17 +143,10 @@ class Judge:
         yield from self._of_process()
         yield from self._of_descriptors()
         yield from self._of_environment()
-        self.host, self.made = Mounts("/proc/self"), Mounts(self.builder)
-        self.box = Mounts(self.process)
-        # Layers are made in the namespace in which bwrap starts, and nowhere else.
-        overlays = [row for row in self.made.rows if row.kind == OVERLAY and row.source.startswith(LABEL)]
-        self.layers = {row.device: row for row in overlays if row.device not in self.host.devices}
         for row in self.box.rows:
-            if row.device in self.layers:
-                row.access = min(row.access, LATER)
             yield from self._of_mount(row)
         for path, rule in self.law.places.items():
-            if rule.access in (NEVER, LATER):
+            if rule.access in (NEVER, LATER) and os.path.lexists(path):
                 yield from self._of_place(path, rule)
         yield from self._of_what_is_made()
 

@@ -137,14 +137,15 @@ def _places(facts: Facts, more: tuple[str, ...]) -> dict[str, Rule]:
     """The table. A grant counts if it gives more than those before it; what is held or secret counts always."""
     places: dict[str, Rule] = {}
     rules = (_of_the_project(facts, more), _asked_for(facts), _of_the_agent(facts), _of_this_host(facts), _less(facts))
-    for rule in (Rule(one.path, NEVER, f"secret ({one.reason})") for one in facts.places if not one.is_drawer):
-        places[rule.path] = rule
-        places[facts.tree.destination(rule.path) or rule.path] = rule
+    for one in facts.places:
+        if not one.is_drawer and facts.tree.lstat(one.path) is not None:
+            path = facts.tree.resolve(one.path) or one.path
+            places[path] = Rule(path, NEVER, f"secret ({one.reason})")
     for rule in (rule for some in rules for rule in some):
         path = facts.tree.destination(rule.path) or rule.path
         above = next((places[above] for above in upwards(path) if above in places), None)
         if above is None or above.access < rule.access or rule.access in (NEVER, LATER):
-            places[path] = rule.replace(path=path)
+            places[path] = rule if path == rule.path else rule.replace(path=path)
     for path in sorted(facts.tree.destination(hidden) or hidden for hidden in facts.hidden):
         places = {place: rule for place, rule in places.items() if not is_inside(place, path)}
         places[path] = Rule(path, NEVER, "hidden")
