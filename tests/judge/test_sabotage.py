@@ -34,7 +34,11 @@ FIRST = {mutant.name.partition(":")[0]: mutant.name for mutant in reversed(MUTAN
 REST = pytest.mark.exhaustive("the default run has one of each kind")
 
 
-def cases(mutants: Iterable[Mutant]) -> Iterator[ParameterSet]:
+def cases(mutants: Iterable[Mutant]) -> list[ParameterSet]:
+    return [*_cases(mutants)]
+
+
+def _cases(mutants: Iterable[Mutant]) -> Iterator[ParameterSet]:
     for mutant in mutants:
         for number, account in enumerate(ACCOUNTS[mutant.needs]):
             marks = () if mutant.name in FIRST and number == 0 else REST
