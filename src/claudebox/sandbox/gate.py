@@ -27,6 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from claudebox.sandbox.judge import Streams
     from claudebox.sandbox.law import Law
 
 Identity = tuple[int, int]  # the device, and the number on it
@@ -121,9 +122,9 @@ def open_without_symlinks(path: str, below: str = "/") -> int:
 class Gate:
     """The system call filter. bwrap gets the end of it when the mounts have been checked."""
 
-    def __init__(self, content: bytes, expected: tuple[Expected, ...], law: Law | None) -> None:
+    def __init__(self, content: bytes, expected: tuple[Expected, ...], law: Law | None, streams: Streams) -> None:
         assert law is not None
-        self.law = law
+        self.law, self.streams = law, streams
         self.content = content
         self.expected = expected
         # O_DIRECT makes packets: every write takes a slot, however small it is.
@@ -151,7 +152,7 @@ class Gate:
             os.write(self.ours, self.content[SLOTS : SLOTS + 1])
             first = first_process(builder)
             look(f"/proc/{first}/root")
-            judge = Judge(self.law, builder, first, self.content, self.ours)
+            judge = Judge(self.law, builder, first, self.content, self.ours, self.streams)
             if wrong := self._find_wrong(judge):
                 raise _changed(wrong)
             judge.require_lawful()
