@@ -21,6 +21,8 @@ GATE, JUDGE = "if wrong := self._find_wrong(judge):", "judge.require_lawful()"
 # Mutants that the judge cannot notice, and how docs/trust.md says so.
 UNNOTICED = {
     "copy: another name of a key": "hard link",
+    "copy: git's passwords in ~/.gitconfig": "files that bwrap makes from memory",
+    "hide: where a variable puts a secret place": "that of secret places",
     "hide: a credential in a mount": "credentials in what you mount",
     "identity: name of the host": "name of the host",
     "seccomp: a shorter table": "the table of system calls",

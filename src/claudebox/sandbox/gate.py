@@ -160,12 +160,13 @@ class Gate:
             rest = os.open(f"/proc/self/fd/{self.ours}", os.O_WRONLY | os.O_CLOEXEC)
             os.write(rest, self.content[SLOTS + 1 :])
             os.close(rest)
+            is_open = True
         except OSError:
-            return False
-        finally:
-            for descriptor in self.descriptors:
-                os.close(descriptor)
-        return True
+            is_open = False
+        # Not after a Problem: bwrap would complain of half a filter before it is ended.
+        for descriptor in self.descriptors:
+            os.close(descriptor)
+        return is_open
 
     def _find_wrong(self, judge: Judge) -> str:
         """The first path of the box that is not as expected; "" if all are."""

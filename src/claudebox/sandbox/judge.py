@@ -85,7 +85,7 @@ class Mounts:
 
     def showing(self, device: bytes, where: str) -> Iterator[tuple[Row, str, bool]]:
         """Every mount that has a place of a device, at which path, and whether nothing lies over it there."""
-        for above in upwards(where):
+        for above in (where,) if where.endswith(GONE) else upwards(where):
             for row in self.at.get((device, above), ()):
                 path = moved(where, above, row.path)
                 yield row, path, self.holder(path) is row
@@ -207,6 +207,8 @@ class Judge:
         with open(f"{self.builder}/cmdline", "rb") as file:
             command = file.read().removesuffix(self.law.typed)
         words = command.split(b"\0")
+        if b"--args" in words:
+            yield "bwrap has options that cannot be seen (--args)"
         pairs = [pair.partition(b"=")[::2] for pair in environment.split(b"\0") if pair]
         pairs += [(words[at + 1], words[at + 2]) for at, word in enumerate(words[:-2]) if word == b"--setenv"]
         for name, value in ((os.fsdecode(name), value) for name, value in (*pairs, (b"the command line", command))):
@@ -226,11 +228,14 @@ class Judge:
             places = [moved(row.root, "/", layer.path)]
         if row.kind == PROC and row.access == READ and row.root in SHOWN_OF_PROC and row.path == f"/proc{row.root}":
             return
-        if row.root.endswith(GONE) or not places:
+        if not places:
             is_fresh = row.kind in FRESH and row.device not in self.host.devices | self.made.devices
             if not is_fresh or (row.kind == PROC and not self._is_own_proc(row)):
                 yield f"nobody knows what is behind {row.path}"
-        elif not any(place in DEVICES for place in places) and (row.path, row.kind) != (CONSOLE, TERMINALS):
+        elif (row.path, row.kind) == (CONSOLE, TERMINALS):
+            if os.stat(f"{self.process}/root{CONSOLE}").st_rdev != os.stat(f"{self.process}/fd/1").st_rdev:
+                yield f"{CONSOLE} is another terminal than its own"
+        elif not any(place in DEVICES for place in places):
             yield from self._of_places(row, places)
 
     def _is_own_proc(self, row: Row) -> bool:
@@ -240,16 +245,20 @@ class Judge:
 
     def _of_layer(self, place: str) -> Iterator[str]:
         """The kernel does not tell over what a layer lies. It shows what is in its place, and what boxes changed."""
-        changed = set[str]()
-        for upper in self.law.uppers(place):
-            with suppress(FileNotFoundError, NotADirectoryError):
-                changed.update(os.listdir(upper))
-        for name in {*os.listdir(f"{self.builder}/root{place}")} - changed:
-            with suppress(FileNotFoundError):
-                inside, outside = (os.lstat(f"{top}{place}/{name}") for top in (f"{self.builder}/root", ""))
-                if not stat.S_ISREG(outside.st_mode) or inside.st_ino == outside.st_ino:
-                    continue
-            yield f"the layer over {place} shows another {name}"
+        with suppress(PermissionError):  # nobody in the box can list it either
+            for path in (f"{place}/{name}" for name in os.listdir(f"{self.builder}/root{place}")):
+                if all(self._is_strange(path) for _ in range(3)):  # not just saved while this looked
+                    yield f"the layer over {place} shows another {path}"
+
+    def _is_strange(self, path: str) -> bool:
+        """Whether a layer shows what is not on this host, or another file of that name, and no box has changed it."""
+        outside, inside = (_status(f"{top}{path}") for top in ("", f"{self.builder}/root"))
+        is_other = outside is None or (stat.S_ISREG(outside.st_mode) and outside.st_ino != getattr(inside, "st_ino", 0))
+        return inside is not None and is_other and not self._is_changed(path)
+
+    def _is_changed(self, path: str) -> bool:
+        """Whether boxes have changed what a layer shows there."""
+        return any(_status(upper) is not None for upper in self.law.uppers(path))
 
     def _of_places(self, row: Row, places: list[str]) -> Iterator[str]:
         """Places of this host that are one and the same: one of them must be allowed, and none withheld."""
@@ -259,7 +268,7 @@ class Judge:
                 yield f"{row.path} shows {place}: {rule.why}"
             for name in rule.without:
                 if self.box.holder(f"{row.path}/{name}") is row:
-                    yield from self._of_part(f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
+                    yield from self._of_part(row, f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
         if not any(row.access <= rule.access and rule.means(place) for place, rule in rules):
             yield f"{row.path} shows {places[0]}, {HOW[row.access]}: nothing allows that"
 
@@ -271,12 +280,12 @@ class Judge:
         for device, where in seen:
             for row, shown, is_seen in self.box.showing(device, where):
                 if row.root != where and row.access > rule.access and (is_seen or rule.access == NEVER):
-                    yield from self._of_part(path, shown, rule.why, is_covered=not is_seen)
+                    yield from self._of_part(row, path, shown, rule.why, is_covered=not is_seen)
 
-    def _of_part(self, path: str, shown: str, why: str, *, is_covered: bool = False) -> Iterator[str]:
+    def _of_part(self, row: Row, path: str, shown: str, why: str, *, is_covered: bool = False) -> Iterator[str]:
         """Whether a path of the box leads to a file of this host; if that is covered, to its content.
 
-        In a layer, something else may be in its place. A symlink there leads elsewhere from here than in the box.
+        In a layer, boxes may have put something else there. A symlink leads elsewhere from here than in the box.
         """
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             outside, here = os.lstat(path), f"{self.process}/root/."
@@ -285,7 +294,7 @@ class Judge:
                     return
                 here += f"/{part}"
             inside = os.lstat(here)
-            is_same = (inside.st_ino, inside.st_mtime_ns) == (outside.st_ino, outside.st_mtime_ns)
+            is_same = not self._is_changed(path) if row.device in self.layers else _same(inside, outside)
             if is_covered:
                 are_files = stat.S_ISREG(inside.st_mode) and stat.S_ISREG(outside.st_mode)
                 is_same = are_files and inside.st_size == outside.st_size > 0 and _content(here) == _content(path)
@@ -293,7 +302,9 @@ class Judge:
                 yield f"{shown} is what {path} is on this host: {why}"
 
     def _of_what_is_made(self) -> Iterator[str]:
-        """What bwrap makes: nothing can be written beside what is mounted, and no symlink leads to another place."""
+        """What bwrap makes: nothing is beside it, and no symlink leads to another place."""
+        if others := [name for name in os.listdir(f"{self.process}/root/proc") if name.isdigit() and name != "1"]:
+            yield f"{len(others)} other processes are in its pid namespace"
         for path in ("/", "/dev"):
             if self.box.holder(path).access != READ:
                 yield f"{path} of the box is writable"
@@ -318,6 +329,13 @@ def refusal(*breaches: str) -> Problem:
 def _content(path: str) -> bytes:
     with open(path, "rb") as file:
         return file.read()
+
+
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:

@@ -87,7 +87,7 @@ class Law(Record):
     """What one box may have."""
 
     places: dict[str, Rule]
-    layers: tuple[str, str]  # where layers keep what boxes change, and the project
+    layers: tuple[str, str, str]  # where they keep what boxes change; the project, and its repository elsewhere
     of_proc: tuple[tuple[str, int], ...]
     names: frozenset[str]  # of variables
     withheld: tuple[tuple[str, bytes], ...]  # what on this host holds a secret, and the secret
@@ -102,13 +102,13 @@ class Law(Record):
         """What the law says of a place."""
         return next((self.places[above] for above in upwards(place) if above in self.places), None)
 
-    def uppers(self, place: str) -> Iterator[str]:
-        """Where changes of a place may be kept."""
-        directory, project = self.layers
-        below = place[len(project) :] if is_inside(place, project) else ""
+    def uppers(self, path: str) -> Iterator[str]:
+        """Where it may be kept if boxes have changed it."""
+        directory, *tops = self.layers
         for number in os.listdir(directory):
-            yield f"{directory}/{number}/upper{below}"
-            yield f"{directory}/{number}/git-upper"
+            for top, upper in zip(tops, ("upper", "git-upper"), strict=True):
+                if top and is_inside(path, top):
+                    yield f"{directory}/{number}/{upper}{path[len(top) :]}"
 
 
 def lay_down(facts: Facts, *more: str) -> Law:
@@ -120,7 +120,7 @@ def lay_down(facts: Facts, *more: str) -> Law:
     names = _names(facts)
     return Law(
         places=_places(facts, more),
-        layers=(tree.destination(facts.claude.instance.layers) or "", facts.project),
+        layers=(tree.destination(facts.claude.instance.layers) or "", facts.project, facts.repository.outside),
         of_proc=(() if has_namespaces else OF_PROC) + (ROOTS_PROC if facts.is_root else ()),
         names=names.union(OF_BROKER.split() if settings[said.AUTH].text == said.BROKER else ()),
         withheld=tuple(_withheld(facts, names)),
@@ -280,6 +280,8 @@ def _withheld(facts: Facts, names: frozenset[str]) -> Iterator[tuple[str, bytes]
             found += [(file, word) for word in (facts.tree.text(file) or "").split('"')[1::2]]
     entering = [environ[name] for name in names if name in environ]
     entering += [wish.value for wish in settings[said.ENV] if wish.value is not None]
+    entering += [facts.project, facts.home]
     for name, value in found:
-        if len(value) >= SHORTEST_SECRET and value[0] != "/" and not any(value in one for one in entering):
+        is_long = len(value) >= SHORTEST_SECRET and not any(value in one for one in entering)
+        if is_long and not facts.tree.exists(absolute(value, facts.project, facts.home)):  # then it names a file
             yield name, os.fsencode(value)
