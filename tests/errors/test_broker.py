@@ -83,6 +83,7 @@ PROBLEMS: Problems = {
         "--auth", "broker"
     ),
     "broker-no-key": asked_of_the_broker(ANTHROPIC_API_KEY="two words"),
+    "broker-limit-without-it": lambda scene: scene.plan("--auth-limit", "requests=5"),
     "broker-limit": asked_of_the_broker("--auth-limit", "cups=3", ANTHROPIC_API_KEY="x"),
     "broker-env": asked_of_the_broker("--env", "ANTHROPIC_API_KEY", ANTHROPIC_API_KEY="key-of-alice"),
     "broker-no-tls": asked_of_the_broker(ANTHROPIC_BASE_URL="http://localhost:4000", ANTHROPIC_API_KEY="x"),

@@ -159,7 +159,7 @@ PASS_ENV = Setting(
 
 PASSTHROUGH, BROKER, NONE = "passthrough", "broker", "none"
 AUTH = Setting(
-    *("auth", REACH, "Claude's login: passthrough (default), broker or none; the broker keeps it outside"),
+    *("auth", REACH, "login and keys: passthrough (default), broker or none; the broker keeps them outside"),
     Choice(PASSTHROUGH, BROKER, NONE, default=PASSTHROUGH),
     variable="CLAUDEBOX_AUTH",
     tightens=True,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.record import Record
-from claudebox.settings.table import ON, PROFILE, REVIEW, Setting, Table
+from claudebox.settings.table import ON, PROFILE, PROGRAM, REVIEW, Setting, Table
 from claudebox.settings.types import COMMAND, MODE, SWITCH
 
 LAUNCH = "launch"
@@ -210,6 +210,8 @@ def _check_words(mode: str, line: _CommandLine) -> None:
         raise Problem(f"{_option(mode)} does not know `{line.claude[0]}`", f"claudebox {_option(mode)}")
     if "shell" in line.switches and (line.claude or line.run is not None):
         raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")
+    if PROGRAM.name in dict(line.said) and (line.run is not None or "shell" in line.switches):
+        raise Problem("--program names the agent to start, and --run or --shell starts none", "choose one")
     if line.claude and line.run is not None:
         what = f"`{line.claude[0]}` is meant for claude, but --run starts another program"
         raise Problem(what, "put the program's own arguments after it: --run CMD ARG…")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Broker, Launch, Plan
-from claudebox.settings.table import AUTH, REACH, Setting
+from claudebox.settings.table import AUTH, PASSTHROUGH, REACH, Setting
 from claudebox.settings.table import BROKER as CHOSEN
 from claudebox.settings.types import Limit, List
 
@@ -26,9 +27,15 @@ class BrokerFeature(Feature):
     settings = (AUTH_LIMITS,)
 
     def applies(self, facts: Facts) -> bool:
-        return facts.settings[AUTH].text == CHOSEN
+        said = facts.settings[AUTH].text
+        # With --auth none, a box has nothing with which it could ask for more.
+        return said == CHOSEN or (said == PASSTHROUGH and bool(facts.settings[AUTH_LIMITS]))
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        if facts.settings[AUTH].text != CHOSEN:
+            limit = facts.settings[AUTH_LIMITS][0]
+            what = f"{limit.origin.shown}: only the broker counts requests, and this box would have the login itself"
+            raise Problem(what, "choose: --auth broker, or leave the limit out")
         from claudebox.features.broker import credential
 
         return credential.decide(facts, draft)

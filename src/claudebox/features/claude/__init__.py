@@ -15,6 +15,7 @@ from claudebox.host.programs import (
     ClaudeInstall,
     another,
     check_files,
+    check_named,
     choose_agent,
     install_mounts,
     npm_install,
@@ -350,15 +351,18 @@ def find_claude(
 
     Another agent does not get it, nor its login.
     """
-    starts_agent = request.run is None and not request.shell
-    if starts_agent and settings[PROGRAM].text != CLAUDE:
+    starts_agent, named = request.run is None and not request.shell, settings[CLAUDE_PATH]
+    is_claudes = starts_agent and settings[PROGRAM].text == CLAUDE
+    if not is_claudes:
+        check_named(host, named)
+    if starts_agent and not is_claudes:
         return None
     try:
-        found = choose_claude(host, settings[CLAUDE_PATH], reach)
+        found = choose_claude(host, named, reach)
         check_files(found, host.person.homes, places, another(CLAUDE))
         return found
     except Problem:
-        if starts_agent:
+        if is_claudes or named is not None:
             raise
         return None
 
