@@ -252,6 +252,7 @@ OWN: tuple[Setting[object], ...] = (
     Setting("network_log", LOOK, "show what boxes of this project reached by name, and what was refused", Mode()),
     Setting("suggest", LOOK, "with --network-log: the settings that would allow it", Switch()),
     Setting("check", LOOK, "check this machine, say how to fix it", Mode(), is_daily=True),
+    Setting("import_history", TEND, "copy the conversations that claude had in this project outside of boxes", Mode()),
     Setting("setup", TEND, "try what this machine can do of the strict box, and make it your choice", Mode()),
     Setting("prove", TEND, "attack the box that these options build, from inside, and say what held", Mode()),
     Setting("against", TEND, "with --prove: attack what this command starts instead", Operand(), usage="CMD"),

@@ -78,6 +78,12 @@ NONE_THERE = Origin.of_rule(RULE, "you have none")
 AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
 VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
 
+OUTSIDE = Finding(
+    Finding.NOTE,
+    "conversations",
+    "those of this project that you had outside stay there: claudebox --import-history copies them",
+)
+
 # Directories of the user's own configuration. Every box has them, empty if need be: from inside, a mount cannot be
 # replaced by a symlink, into which a later launch would mount.
 SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
@@ -112,6 +118,7 @@ class Claude(Feature):
             path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
             steps=(Step(Step.AFTER, self),) if is_conversation else (),
             program=program if facts.runs_claude else None,
+            findings=_conversations_outside(facts) if is_conversation else (),
             policy=facts.tree.text(f"{MANAGED}/CLAUDE.md") or "",
         )
 
@@ -171,6 +178,17 @@ class Claude(Feature):
         return tell
 
 
+def _conversations_outside(facts: Facts) -> tuple[Finding, ...]:
+    """Offer them until boxes of the project have conversations of their own."""
+    claude, tree = facts.claude, facts.tree
+    if tree.lstat(f"{claude.state}/projects") is not None or tree.lstat(f"{claude.users}/projects") is None:
+        return ()
+    from claudebox.state.conversations import conversations, directories
+
+    places = directories(tree, claude.users, facts.project)
+    return (OUTSIDE,) if any(conversations(tree, place, facts.project) for place in places) else ()
+
+
 def _time_of(path: str) -> int:
     status = Tree().lstat(path)
     return status.st_mtime_ns if status is not None else 0
@@ -181,11 +199,12 @@ def _last_conversation(prompts: str) -> str:
 
     The agent can write this file, so all that is shown of it has the form of a name. An older Claude notes none.
     """
+    from claudebox.state.conversations import is_name
+
     with suppress(OSError), Open(os.open(prompts, READ)) as file:
         end = os.pread(file, LAST_PROMPTS, max(0, os.fstat(file).st_size - LAST_PROMPTS))
         name = end.decode("ascii", "replace").rpartition('"sessionId":"')[2].partition('"')[0]
-        parts = name.split("-")
-        if [*map(len, parts)] == [8, 4, 4, 4, 12] and set("".join(parts)) <= set("0123456789abcdef"):
+        if is_name(name):
             return f"--resume {name}"
     return "--continue"
 
