@@ -20,7 +20,7 @@ from claudebox.host.programs import (
     install_mounts,
     npm_install,
 )
-from claudebox.host.secrets import secret_value
+from claudebox.host.secrets import refuse_readable, secret_value
 from claudebox.host.tree import Tree
 from claudebox.host.variables import API_KEY, LEADING, shown_way
 from claudebox.model import (
@@ -42,11 +42,11 @@ from claudebox.model import (
     SecretPlace,
     Step,
 )
-from claudebox.paths import absolute, is_below, is_inside, parents
+from claudebox.paths import absolute, is_below, is_inside, parents, shorten_home
 from claudebox.record import Record
 from claudebox.sandbox.mounts import find_holder
 from claudebox.settings import MountWish, Settings, Word
-from claudebox.settings.table import AUTH, BROKER, CLAUDE, CLAUDE_PATH, PROGRAM
+from claudebox.settings.table import AUTH, BROKER, CLAUDE, CLAUDE_PATH, ENV, PROGRAM
 from claudebox.settings.words import Request
 from claudebox.state import check_state, memory
 from claudebox.state.claude_settings import (
@@ -63,17 +63,18 @@ from claudebox.state.reach import Reach, TrustedSource, reach_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from claudebox.features import CheckRow, Deed, Section
-    from claudebox.features.claude.configuration import Admitted
+
+    T = TypeVar("T")
 
 RULE = "claude"
 AGENT = "agent"  # the rule by which another agent has something
 
 HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
 YOUR_CONFIGURATION = Origin.of_rule(RULE, "your configuration")
-YOUR_PROGRAM = Origin.of_rule(RULE, "your status line, or a hook")
+YOUR_PROGRAM = Origin.of_rule(RULE, "your status line, a hook, or an MCP server")
 NONE_THERE = Origin.of_rule(RULE, "you have none")
 AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
 VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
@@ -90,6 +91,10 @@ SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", 
 SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 LARGEST_SCRIPT = 1 << 18
 MANAGED = "/etc/claude-code"
+CHANGED = """
+claudebox: that is for the boxes of this project; claude outside of them does not have it.
+It is in {}/.claude.json
+"""
 DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
 
 
@@ -112,6 +117,7 @@ class Claude(Feature):
                 *install_mounts(install, path, facts.project, RULE),
                 *(home := home_mounts(claude, facts.trusted)),
                 *program_mounts(facts, home),
+                *server_mounts(facts, draft.mounts),
                 *managed_mounts(facts.tree, claude),
             ),
             variables=tuple(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in values.items()),
@@ -167,15 +173,30 @@ class Claude(Feature):
         from claudebox.output.terminal import say
 
         assert launch.plan.state is not None
+        home = shorten_home(launch.plan.state.claude, launch.plan.person.home)
         prompts = f"{launch.plan.state.claude}/history.jsonl"  # Claude adds a line for each
         before, is_shown = _time_of(prompts), os.isatty(0) and os.isatty(1)
+        servers = servers_of_boxes(launch.plan)
 
         def tell(_: bool) -> None:
+            if servers_of_boxes(launch.plan) != servers:
+                say(CHANGED.format(home))
             if is_shown and _time_of(prompts) != before:
                 with suppress(OSError):  # the terminal is gone
                     say(f"\nResume it in a box with:\nclaudebox {_last_conversation(prompts)}\n")
 
         return tell
+
+
+def servers_of_boxes(plan: Plan) -> dict[str, Any]:
+    """The MCP servers that boxes of the project have, if Claude was asked about them: `claudebox mcp add …`."""
+    if plan.state is None or "mcp" not in plan.program.argv:
+        return {}
+    from claudebox.features.claude.configuration import users_servers
+
+    with suppress(Problem):  # the agent can write anything there
+        return users_servers(load(Tree(), f"{plan.state.claude}/.claude.json"), plan.project)
+    return {}
 
 
 def _conversations_outside(facts: Facts) -> tuple[Finding, ...]:
@@ -297,9 +318,48 @@ def program_mounts(facts: Facts, mounts: list[Mount]) -> list[Mount]:
     ]
 
 
-def _is_script(tree: Tree, path: str) -> bool:
+def server_mounts(facts: Facts, mounts: tuple[Mount, ...]) -> list[Mount]:
+    """Show the scripts and programs that the user's MCP servers name, unless a mount does already."""
+    tree, reach, source = facts.tree, facts.reach, _servers_source(facts)
+    named = _files_of_servers(facts, source) if source.changed else source.named
+    found = {path: tree.resolve(path) or "" for path in named if not is_inside(path, facts.project)}
+    return [
+        Mount(RO, path, YOUR_PROGRAM, source=real, is_dir=False, consent=ANY_VERSION)
+        for path, real in found.items()
+        if tree.is_file(real)
+        and not ((holder := find_holder(path, mounts)) and holder.kind in FROM_HOST)
+        and not refuse_readable(real, facts.person.homes, facts.places)
+        and not reach.leads_through(path)
+        and _is_script(tree, real, may_be_binary=True)
+    ]
+
+
+def _files_of_servers(facts: Facts, source: _Source) -> tuple[str, ...]:
+    from claudebox.features.claude.configuration import files_of_servers, users_servers
+
+    servers = users_servers(load(facts.tree, source.path), facts.project)
+    return _not_too_deep(lambda: files_of_servers(servers, _passed(facts), facts.home), source.path)
+
+
+def _passed(facts: Facts) -> frozenset[str]:
+    """The variables that somebody passes by name, secret or not."""
+    said = {wish.name for wish in facts.settings[ENV] if wish.value is not None or wish.name in facts.host.environ}
+    return frozenset(said)
+
+
+def _servers_source(facts: Facts) -> _Source:
+    """Where the user's MCP servers are. What is passed decides which of them enter."""
+    beside = f"{facts.claude.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
+    named = beside if facts.tree.exists(beside) else f"{facts.claude.all_projects.home}/.claude.json"
+    path, note = facts.trusted.find(named, is_dir=False), facts.claude.instance.servers_note
+    return _Source(facts.tree, path, note, facts.host.person.uid, " ".join(sorted(_passed(facts))))
+
+
+def _is_script(tree: Tree, path: str, *, may_be_binary: bool = False) -> bool:
     """Whether a program runs it, and it holds no secret: a command may name any file, a login too."""
     content = tree.read(path, limit=LARGEST_SCRIPT + 1) or b""
+    if may_be_binary and content.startswith(b"\x7fELF") and tree.is_executable(path):
+        return True
     is_program = tree.is_executable(path) or content.startswith(b"#!") or path.endswith(SCRIPT_ENDINGS)
     return is_program and len(content) <= LARGEST_SCRIPT and not secret_value(content.decode(errors="replace"))
 
@@ -405,7 +465,7 @@ def leads_elsewhere(content: bytes) -> str:
     return f"{what} {', '.join(names)}" if names else ""
 
 
-COPIED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.")
+COPIED = Form("A file of yours as it was when boxes got a copy of it, what it names, and what was left out.")
 ANSWERED = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
 LAST_PROMPTS = 1 << 16  # bytes
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
@@ -415,9 +475,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     """Copy what changed since the last launch, and answer Claude's first questions. Returns what was left out, too."""
     tree, users, home, project, uid = facts.tree, facts.users, facts.claude, facts.project, facts.host.person.uid
     settings = _Source(tree, users.path, home.instance.settings_note, uid)
-    beside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
-    named = beside if tree.exists(beside) else f"{home.all_projects.home}/.claude.json"
-    state = _Source(tree, facts.trusted.find(named, is_dir=False), home.instance.servers_note, uid)
+    state = _servers_source(facts)
     answers = (f"project {memory.escape(project)}", f"key {memory.escape(api_key[-KEY_TAIL:])}")
     are_answered = memory.recall(tree, home.instance.answered, ANSWERED, uid) == answers
     preparations: list[Preparation] = []
@@ -431,10 +489,11 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     # The agent may have reset the state, and the answers in it.
     is_prepared = b'"hasCompletedOnboarding"' in current and b'"hasTrustDialogAccepted"' in current
     if state.changed or not is_prepared or not are_answered:
-        from claudebox.features.claude.configuration import admit_servers
+        from claudebox.features.claude.configuration import admit_servers, users_servers
 
-        servers = _not_too_deep(lambda: admit_servers(load(tree, state.path).get("mcpServers"), can_run), state.path)
-        state.left_out = servers.left_out
+        passed, known = _passed(facts), users_servers(load(tree, state.path), project)
+        servers = _not_too_deep(lambda: admit_servers(known, passed, can_run), state.path)
+        state.left_out, state.named = servers.left_out, _files_of_servers(facts, state)
         try:
             merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         except Problem as problem:
@@ -447,7 +506,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     return preparations, (*settings.left_out, *state.left_out)
 
 
-def _not_too_deep(work: Callable[[], Admitted], path: str) -> Admitted:
+def _not_too_deep(work: Callable[[], T], path: str) -> T:
     try:
         return work()
     except RecursionError:
@@ -457,19 +516,23 @@ def _not_too_deep(work: Callable[[], Admitted], path: str) -> Admitted:
 class _Source:
     """A file of the user, and the note of how it was when it was last copied."""
 
-    def __init__(self, tree: Tree, path: str | None, note: str, uid: int) -> None:
+    def __init__(self, tree: Tree, path: str | None, note: str, uid: int, also: str = "") -> None:
         self.path = path or ""
         self.note_path = note
         status = tree.lstat(path) if path else None
         # The time of the last change cannot be set by anybody.
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}" if status is not None else ""
         self.stamp = f"{times} {status.st_size} {status.st_ino}" if status is not None else "none"
+        self.stamp += also
         lines = memory.recall(tree, note, COPIED, uid)
         self.changed = lines[:1] != (self.stamp,)
-        self.left_out = lines[1:]
+        self.named = tuple(line for line in lines[1:] if line.startswith("/"))  # files that it names
+        self.left_out = tuple(line for line in lines[1:] if not line.startswith("/"))
 
     def note(self) -> Preparation:
-        return memory.note(self.note_path, COPIED, (self.stamp, *printable(self.left_out)), is_private=True)
+        return memory.note(
+            self.note_path, COPIED, (self.stamp, *self.named, *printable(self.left_out)), is_private=True
+        )
 
 
 def current_state(tree: Tree, home: ClaudeHome) -> bytes:
