@@ -107,6 +107,7 @@ PROBLEMS: Problems = {
     "claude-named-missing": lambda scene: naming_claude(scene).plan(),
     "claude-not-executable": lambda scene: naming_claude(scene.planted("/opt/claude: ELF")).plan(),
     "claude-on-path-not-executable": claude_on_the_path_not_executable,
+    "claude-changes-its-installation": lambda scene: scene.plan("update"),
     "claude-is-a-shim": shim_of_a_version_manager,
     "claude-in-project": program_from_the_project("claude"),
     "claude-without-interpreter": lambda scene: naming_claude(

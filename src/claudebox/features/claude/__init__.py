@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from claudebox.features import CheckRow, Deed, Section
+    from claudebox.features.claude.configuration import Runnable
 
     T = TypeVar("T")
 
@@ -90,6 +91,8 @@ OUTSIDE = Finding(
 SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
 SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 LARGEST_SCRIPT = 1 << 18
+OF_INSTALLATION = ("install", "update", "upgrade")  # words of claude
+INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")  # of a project
 MANAGED = "/etc/claude-code"
 CHANGED = """
 claudebox: that is for the boxes of this project; claude outside of them does not have it.
@@ -105,6 +108,10 @@ class Claude(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         install, claude = facts.install, facts.claude
         assert install is not None
+        if facts.runs_claude and facts.request.claude[:1] and facts.request.claude[0] in OF_INSTALLATION:
+            word = facts.request.claude[0]
+            what = f"`{word}` changes the installation of claude, which a box sees read-only"
+            raise Problem(what, f"outside of the box: claude {word}")
         path = f"{facts.home}/.local/bin/claude"  # in the box, however it is installed on the host
         words = (path, "--dangerously-skip-permissions", *(word.text for word in facts.words))
         program = Program("claude", words, Origin.of_rule(RULE, install.kind))
@@ -134,19 +141,26 @@ class Claude(Feature):
         check_state(facts.tree, claude.all_projects, claude.instance, person.uid)
 
         def can_run(command: str) -> bool:
-            from claudebox.features.claude.configuration import Runnable
-
-            return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
+            return self._inside(facts, draft, plan).can_run(command)
 
         # Claude remembers the end of a key: with a broker not even that enters.
         key = next((one.value for one in plan.environment if one.name == API_KEY), "")
         key = "" if facts.settings[AUTH].text == BROKER else key
         preparations, left_out = seed_state(facts, key, can_run)
         notes = [Finding(Finding.NOTE, "left out", line) for line in left_out]
+        if any(b"@" in (facts.tree.read(path) or b"") for path in instructions(facts)):
+            from claudebox.features.claude.imports import find_lost_imports
+
+            notes += find_lost_imports(facts, self._inside(facts, draft, plan))
         return plan.replace(
             preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *preparations),
             findings=(*plan.findings, *notes, *facts.trusted.findings()),
         )
+
+    def _inside(self, facts: Facts, draft: Draft, plan: Plan) -> Runnable:
+        from claudebox.features.claude.configuration import Runnable
+
+        return Runnable(facts.tree, plan.mounts, draft.search_path, facts.host.person.home)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
         from claudebox.process.trial import FAIL, OK, CheckRow, run, version_number
@@ -287,6 +301,11 @@ class Agents(Feature):
             return ()
         name = plan.program.title
         return (Section(adds=((WRITABLE, f"{name}'s state"), (READ_ONLY, name))),)
+
+
+def instructions(facts: Facts) -> list[str]:
+    """The files with what the user, and this project, tell Claude."""
+    return [f"{facts.claude.users}/CLAUDE.md", *(f"{facts.project}/{name}" for name in INSTRUCTIONS)]
 
 
 def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:

@@ -208,18 +208,18 @@ class Runnable(Record):
         words = [word.strip("\"'") for word in command.split()]
         if not words:
             return False
-        return self._has_program(words[0]) and all(self._is_there(word) for word in words[1:] if _is_path(word))
+        return self._has_program(words[0]) and all(self.is_there(word) for word in words[1:] if _is_path(word))
 
     def _has_program(self, word: str) -> bool:
         if word.startswith(PROJECT_VARIABLES) or word in SHELL_WORDS:
             return True
         if _is_path(word):
-            return self._is_there(word)
+            return self.is_there(word)
         return any(
-            self.tree.is_executable(f"{place}/{word}") and self._is_there(f"{place}/{word}") for place in self.path
+            self.tree.is_executable(f"{place}/{word}") and self.is_there(f"{place}/{word}") for place in self.path
         )
 
-    def _is_there(self, word: str) -> bool:
+    def is_there(self, word: str) -> bool:
         path = normalize(expand_home(word.replace("$HOME", "~", 1), self.home))
         decisive = find_holder(path, self.mounts)
         if decisive is None or decisive.kind not in FROM_HOST:
