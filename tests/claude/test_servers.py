@@ -52,9 +52,9 @@ def test_mcp_add_says_where_it_was_written(user_talk: Talk) -> None:
     add = ("--yes", "mcp", "add", "tea", "git")
     said = user_talk.box.claudebox(*add).stderr
     place = f"~/{(user_talk.state / '.claude.json').relative_to(user_talk.account.home)}"
-    assert "that is for the boxes of this project; claude outside of them does not have it" in said
+    assert "that is for the boxes of this project; claude outside lacks it" in said
     assert said.endswith(f"It is in {place}\n")
     assert "tea" in load(user_talk.state / ".claude.json")["projects"][str(user_talk.project)]["mcpServers"]
     assert not (user_talk.account.home / ".claude.json").exists()
     for words in (("mcp", "list"), ("-p", "what is mcp?")):
-        assert "claude outside of them" not in user_talk.box.claudebox("--yes", *words).stderr
+        assert "claude outside lacks it" not in user_talk.box.claudebox("--yes", *words).stderr

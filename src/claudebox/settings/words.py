@@ -201,8 +201,9 @@ def _option(mode: str) -> str:
 def _check_words(mode: str, line: _CommandLine) -> None:
     """Refuse words that do not belong together."""
     if "json" in line.switches and mode not in JSON_MODES:
-        hint = "leave out --json; for claude's answer: -p --output-format json"
-        raise Problem("this prints no data that could be JSON", hint)
+        modes = " ".join(map(_option, JSON_MODES))
+        what = f"this prints no data that could be JSON; --json goes with one of: {modes}"
+        raise Problem(what, "claudebox --audit --json\n      for claude's answer: -p --output-format json")
     for name, (needed, message, hint) in NEEDS_MODE.items():
         if (name in line.switches or name in dict(line.said)) and mode != needed:
             raise Problem(message, hint)

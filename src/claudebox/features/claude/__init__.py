@@ -95,7 +95,7 @@ OF_INSTALLATION = ("install", "update", "upgrade")  # words of claude
 INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")  # of a project
 MANAGED = "/etc/claude-code"
 CHANGED = """
-claudebox: that is for the boxes of this project; claude outside of them does not have it.
+claudebox: that is for the boxes of this project; claude outside lacks it.
 It is in {}/.claude.json
 """
 DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"

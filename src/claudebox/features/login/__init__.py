@@ -58,6 +58,8 @@ class LoginFeature(Feature):
         if login is None:
             return (Section(key="login"),)
         enters = f"{shorten_home(login.file, plan.person.home)} enters: Claude can use it" if login.file else ""
+        has_key = any(KINDS.get(one.name) == KEY for one in plan.environment)
+        enters = enters or ("" if has_key else "nobody is logged in: type /login in the box")
         return (Section(rows=(Row("login", words=enters),), key="login", value={"file": login.file or None}),)
 
     def before(self, launch: Launch) -> None:
