@@ -63,7 +63,8 @@ def test_settings_that_are_safe_come_along_and_no_others(shop: Box) -> None:
     assert lines[:5] == told
     assert lines[5].startswith("* ")
     assert lines[6:] == ["other", "alias.co checkout", "alias.lg log --graph --pretty=format:'%h %s'"]
-    assert "5 of your settings and 2 of your aliases" in " ".join(seen.stderr.split())
+    audit = shop.claudebox("--audit", "--run", "true").stdout
+    assert "5 of your settings and 2 of your aliases" in " ".join(audit.split())
     assert CANARY not in shop.sh("git config --list; cat ~/.gitconfig")
 
 
