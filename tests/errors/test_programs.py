@@ -122,6 +122,9 @@ PROBLEMS: Problems = {
     "settings-no-object": lambda scene: scene.planted("~/.claude/settings.json: []").plan(),
     "bwrap-missing": lambda scene: scene.without("/usr/bin/bwrap").plan(),
     "bwrap-named-missing": lambda scene: scene.with_environ(CLAUDEBOX_BWRAP="/opt/bwrap").plan(),
+    "bwrap-is-another-program": lambda scene: (
+        scene.planted("/opt/tool*: \x7fELF of another kind").with_environ(CLAUDEBOX_BWRAP="/opt/tool").plan()
+    ),
     "bwrap-in-project": program_from_the_project("bwrap"),
     "bwrap-setuid": setuid_bwrap,
     "bwrap-gone": bwrap_gone_at_the_last_moment,

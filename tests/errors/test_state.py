@@ -69,7 +69,7 @@ def refused_to_drop(scene: Scene) -> None:
 
 
 def old_bwrap(scene: Scene) -> None:
-    scene.planted("/opt/bwrap*: \x7fELF without that option").with_environ(CLAUDEBOX_BWRAP="/opt/bwrap")
+    scene.planted("/opt/bwrap*: \x7fELF bwrap without that option").with_environ(CLAUDEBOX_BWRAP="/opt/bwrap")
     scene.plan("--tmp-size", "1G")
 
 

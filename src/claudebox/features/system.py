@@ -9,7 +9,7 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.programs import another
 from claudebox.host.secrets import secret_value
-from claudebox.host.system import NIX_STORE
+from claudebox.host.system import BOX_NAME, NIX_STORE
 from claudebox.host.tree import Tree
 from claudebox.model import (
     DEV,
@@ -56,7 +56,6 @@ PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "te
 
 IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
 MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
-HOSTNAME = "claudebox"
 UNKNOWN_SIZE = 1 << 30  # of /tmp, where the kernel does not tell how much memory there is
 MOST_BYTES = 1 << 62  # bwrap takes no larger number
 UNBOUNDED = Finding(
@@ -241,7 +240,7 @@ def identity_files(tree: Tree, person: Person, shell: str, host_name: str) -> li
 def _hosts(tree: Tree, host_name: str) -> str:
     """The host's names for addresses, without the name of the host itself."""
     own = {host_name, host_name.split(".")[0]} - {"localhost"}
-    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {HOSTNAME}"]
+    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {BOX_NAME}"]
     for line in filter(str.isprintable, (tree.text("/etc/hosts") or "").expandtabs(1).splitlines()):
         words = line.split("#")[0].split()
         names = [name for name in words[1:] if name not in own and name.split(".")[0] not in own]
