@@ -45,7 +45,7 @@ from claudebox.settings.words import Request
 from claudebox.state import Instance, memory
 from claudebox.state.memory import Form, path_note
 from claudebox.state.memory import escape as escape_line
-from claudebox.text import BOLD, DIM, Style, escape, table_row
+from claudebox.text import BOLD, DIM, Style, escape, fill, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -337,7 +337,11 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
     else:
         from claudebox.output.first_screen import first_screen
 
-        offer = style.paint(OFFER, DIM) + "\n" if asks and is_first_use(plan) else ""
+        offer = (
+            "".join(f"{style.paint(line, DIM)}\n" for line in fill(OFFER.split(), 0))
+            if asks and is_first_use(plan)
+            else ""
+        )
         height = errors_height() - len(offer.splitlines()) if can_ask() else LOG
         say(first_screen(plan, sections_of(plan), style, height, asks=asks) + offer)
     if not request.yes:

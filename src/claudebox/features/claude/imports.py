@@ -25,7 +25,7 @@ def find_lost_imports(facts: Facts, box: Runnable) -> list[Finding]:
         if names:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             text = f"{shorten_home(file, facts.home)} imports {', '.join(names[:MOST_NAMED])}{more}"
-            findings.append(Finding(Finding.NOTE, "left out", f"{text}: not in the box; to show it: --mount-ro PATH"))
+            findings.append(Finding(Finding.NOTE, "left out", f"{text}: not in the box; --mount-ro PATH shows it"))
     return findings
 
 

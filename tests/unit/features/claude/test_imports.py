@@ -29,7 +29,7 @@ def named(root: Path, special: str, *words: str) -> list[str]:
 def test_import_that_leads_out_is_named(tmp_path: Path, special: str, said: str) -> None:
     (text,) = named(tmp_path, special)
     assert text.startswith(said)
-    assert text.endswith(": not in the box; to show it: --mount-ro PATH")
+    assert text.endswith(": not in the box; --mount-ro PATH shows it")
 
 
 @pytest.mark.parametrize(
