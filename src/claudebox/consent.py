@@ -337,12 +337,9 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
     else:
         from claudebox.output.first_screen import first_screen
 
-        offer = (
-            "".join(f"{style.paint(line, DIM)}\n" for line in fill(OFFER.split(), 0))
-            if asks and is_first_use(plan)
-            else ""
-        )
-        height = errors_height() - len(offer.splitlines()) if can_ask() else LOG
+        lines = fill(OFFER.split(), 0) if asks and is_first_use(plan) else []
+        offer = "".join(f"{style.paint(line, DIM)}\n" for line in lines)
+        height = errors_height() - len(lines) if can_ask() else LOG
         say(first_screen(plan, sections_of(plan), style, height, asks=asks) + offer)
     if not request.yes:
         _require_yes(plan, news, style)

@@ -214,10 +214,10 @@ def _choose(host: Host, name: str, named: Word | None, reach: Reach, *further: s
     path = found if named is None else _as_typed(host, named.text)
     if not path:
         raise _not_installed(host.tree, name)
-    if named is not None:
-        _check_kind(host.tree, named, path, name)
     if reach.leads_through(path):
         raise Problem(f"{name} would come from where an agent can write: {path}", another(name))
+    if named is not None:
+        _check_kind(host.tree, named, path, name)
     return host.tree.resolve(path) or path
 
 
