@@ -121,8 +121,8 @@ class Claude(Feature):
             mounts=(
                 *install_mounts(install, path, facts.project, RULE),
                 *(home := home_mounts(claude, facts.trusted)),
-                *program_mounts(facts, home),
-                *server_mounts(facts, draft.mounts),
+                *program_mounts(facts, home, named := files_of_servers(facts)),
+                *server_mounts(facts, draft.mounts, named),
                 *managed_mounts(facts.tree, claude),
             ),
             variables=tuple(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in values.items()),
@@ -309,9 +309,9 @@ def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
     return [*mounts, _shown_file(home, "keybindings.json", keys)] if keys else mounts
 
 
-def program_mounts(facts: Facts, mounts: list[Mount]) -> list[Mount]:
-    """Show the scripts in Claude's own directory that the status line and hooks run, unless a mount does already."""
-    own = [path for path in facts.users.runs if is_below(path, facts.claude.users)]
+def program_mounts(facts: Facts, mounts: list[Mount], named: tuple[str, ...]) -> list[Mount]:
+    """Show the scripts in Claude's own directory that are run from there, unless a mount does already."""
+    own = [path for path in (*facts.users.runs, *named) if is_below(path, facts.claude.users)]
     covered = [mount.path for mount in mounts if mount.kind == RO]
     lacking = [path for path in own if not any(is_inside(path, place) for place in covered)]
     found = {path: facts.trusted.find(path, is_dir=False) for path in lacking}
@@ -322,10 +322,9 @@ def program_mounts(facts: Facts, mounts: list[Mount]) -> list[Mount]:
     ]
 
 
-def server_mounts(facts: Facts, mounts: tuple[Mount, ...]) -> list[Mount]:
-    """Show the scripts and programs that the user's MCP servers name, unless a mount does already."""
-    tree, reach, source = facts.tree, facts.reach, _servers_source(facts)
-    named = _files_of_servers(facts, source) if source.changed else source.named
+def server_mounts(facts: Facts, mounts: tuple[Mount, ...], named: tuple[str, ...]) -> list[Mount]:
+    """Show the other scripts and programs that the user's MCP servers name, unless a mount does already."""
+    tree, reach = facts.tree, facts.reach
     found = {path: tree.resolve(path) or "" for path in named if not is_inside(path, facts.project)}
     return [
         Mount(RO, path, YOUR_PROGRAM, source=real, is_dir=False, consent=ANY_VERSION)
@@ -338,11 +337,15 @@ def server_mounts(facts: Facts, mounts: tuple[Mount, ...]) -> list[Mount]:
     ]
 
 
-def _files_of_servers(facts: Facts, source: _Source) -> tuple[str, ...]:
-    from claudebox.features.claude.configuration import files_of_servers, users_servers
+def files_of_servers(facts: Facts) -> tuple[str, ...]:
+    """What the user's MCP servers name. It is noted, so that their file is read only when it has changed."""
+    source = _servers_source(facts)
+    if not source.changed:
+        return source.named
+    from claudebox.features.claude.configuration import named_files, users_servers
 
     servers = users_servers(load(facts.tree, source.path), facts.project)
-    return _not_too_deep(lambda: files_of_servers(servers, _passed(facts), facts.home), source.path)
+    return _not_too_deep(lambda: named_files(servers, _passed(facts), facts.home), source.path)
 
 
 def _passed(facts: Facts) -> frozenset[str]:
@@ -497,7 +500,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
 
         passed, known = _passed(facts), users_servers(load(tree, state.path), project)
         servers = _not_too_deep(lambda: admit_servers(known, passed, can_run), state.path)
-        state.left_out, state.named = servers.left_out, _files_of_servers(facts, state)
+        state.left_out, state.named = servers.left_out, files_of_servers(facts)
         try:
             merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         except Problem as problem:

@@ -107,7 +107,7 @@ def users_servers(state: dict[str, Any], project: str) -> dict[str, Any]:
     return {name: server for block in blocks if isinstance(block, dict) for name, server in block.items()}
 
 
-def files_of_servers(servers: dict[str, Any], passed: frozenset[str], home: str) -> tuple[str, ...]:
+def named_files(servers: dict[str, Any], passed: frozenset[str], home: str) -> tuple[str, ...]:
     """The paths in the commands of the servers that could enter."""
     usable = [_as_passed(one, passed) for one in servers.values() if not _server_trouble(one, passed, lambda _: True)]
     words = (word.replace("${HOME}", "~", 1) for one in usable for word in _command(one))

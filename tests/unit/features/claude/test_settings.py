@@ -14,7 +14,7 @@ from claudebox.features.claude.configuration import (
     Runnable,
     admit_servers,
     admit_settings,
-    files_of_servers,
+    named_files,
     users_servers,
 )
 from claudebox.model import RO, TMPFS, Finding, Mount, Origin, Plan, Preparation
@@ -405,7 +405,7 @@ def test_strange_servers_are_no_traceback(servers: Any) -> None:
     for state in ({"mcpServers": servers}, {"projects": {"/x": {"mcpServers": servers}}}, {"projects": servers}):
         known = users_servers(state, "/x")
         admit_servers(known, NONE_PASSED, can_run)
-        files_of_servers(known, NONE_PASSED, "/home/alice")
+        named_files(known, NONE_PASSED, "/home/alice")
 
 
 def with_servers(root: Path, servers: Any, plant: str = "", *, is_local: bool = False, **environ: str) -> Machine:
@@ -432,6 +432,7 @@ def servers_in(plan: Plan) -> dict[str, Any]:
         (f"~/mcp/tea.sh*: {SCRIPT}", {"command": "/home/alice/mcp/tea.sh"}),
         ("~/mcp/tea.py: import sys", {"command": "python3", "args": ["/home/alice/mcp/tea.py", "--fast"]}),
         ("~/mcp/tea*: \x7fELF", {"command": "/home/alice/mcp/tea"}),
+        (f"~/.claude/tea.sh*: {SCRIPT}", {"command": "/home/alice/.claude/tea.sh"}),
     ],
 )
 def test_program_of_a_server_is_there_read_only(tmp_path: Path, plant: str, server: Any, is_local: bool) -> None:
