@@ -63,6 +63,10 @@ def serve(request: Request) -> int:
         from claudebox.overlay.kept import show_report
 
         return show_report(request)
+    if mode == "import_history":
+        from claudebox.commands.history import import_history
+
+        return import_history()
     if mode == "setup":
         from claudebox.commands.setup import set_up
 

@@ -45,7 +45,7 @@ from claudebox.settings.words import Request
 from claudebox.state import Instance, memory
 from claudebox.state.memory import Form, path_note
 from claudebox.state.memory import escape as escape_line
-from claudebox.text import BOLD, DIM, LEFT_OUT, Style, escape, table_row
+from claudebox.text import BOLD, DIM, Style, escape, fill, table_row
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ WITHOUT = "without"
 READ_ONLY = "read-only"
 SHOW_ALL = "?"
 COLUMN = 25
+LOG = 1000  # lines: nobody scrolls
 OFFER = "(claudebox --setup offers a stricter box: login outside, listed hosts, review)"
 
 Agreement = frozenset[str]
@@ -333,16 +334,13 @@ def ask_to_start(plan: Plan, news: News, agreed: str, request: Request) -> None:
 
         hint = style.paint(how_to_see_all(style, asks=asks), DIM)
         say(f"{agreed}{news_text(plan, news, style)}{hint}\n")
-    elif can_ask():
+    else:
         from claudebox.output.first_screen import first_screen
 
-        offer = style.paint(OFFER, DIM) + "\n" if asks and is_first_use(plan) else ""
-        say(first_screen(plan, sections_of(plan), style, errors_height() - len(offer.splitlines()), asks=asks) + offer)
-    else:
-        from claudebox.output.audit import audit
-
-        # All of it, although it is long: what entered is found in a log afterwards, where nobody can ask for the rest.
-        say(audit(plan, sections_of(plan), style) + (f"({LEFT_OUT})\n" if request.yes else ""))
+        lines = fill(OFFER.split(), 0) if asks and is_first_use(plan) else []
+        offer = "".join(f"{style.paint(line, DIM)}\n" for line in lines)
+        height = errors_height() - len(lines) if can_ask() else LOG
+        say(first_screen(plan, sections_of(plan), style, height, asks=asks) + offer)
     if not request.yes:
         _require_yes(plan, news, style)
 

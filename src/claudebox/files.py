@@ -28,6 +28,7 @@ PIECE = 1 << 20
 SMALL = 1 << 16  # bytes: a file that is copied in one piece, holes or not
 DEEPEST = 200  # directories that are copied, each with two descriptors
 
+GET_VERSION = 0x80087601  # FS_IOC_GETVERSION
 # renameat2
 NO_REPLACE, EXCHANGE = 1, 2
 
@@ -409,6 +410,17 @@ def remove_tree(parent: int, name: str, *, is_ours: bool = False) -> None:
                 os.rename(inner, f"{moved}{number}", src_dir_fd=here, dst_dir_fd=parent)
                 waiting.append(f"{moved}{number}")
         os.rmdir(current, dir_fd=parent)
+
+
+def generation(descriptor: int) -> int:
+    """What tells two files apart that had the same inode one after the other; 0 if the file system does not say."""
+    import fcntl
+    import sys
+
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, GET_VERSION, bytes(8))[:4], sys.byteorder)
+    except OSError:
+        return 0
 
 
 def mount_number(descriptor: int) -> str:

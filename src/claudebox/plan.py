@@ -7,13 +7,13 @@ from claudebox.facts import Draft, Facts, find_claude_home, find_claudes_own_pla
 from claudebox.features.claude import find_claude
 from claudebox.features.secrets import table as secrets_table
 from claudebox.features.secrets.finding import find_secrets
-from claudebox.features.system import HOSTNAME, box_person
+from claudebox.features.system import box_person
 from claudebox.features.table import FEATURES
 from claudebox.host import Host
 from claudebox.host.git.index import Indexes, Loose
 from claudebox.host.programs import check_named, choose_bwrap
 from claudebox.host.secrets import check_project, secret_places
-from claudebox.host.system import find_system
+from claudebox.host.system import BOX_NAME, find_system
 from claudebox.host.tree import Tree
 from claudebox.host.walk import BEYOND, MOST_DIRECTORIES, Entry, walk_project
 from claudebox.model import Outside, Plan, Preparation, SecretPlace
@@ -132,7 +132,7 @@ def _assemble(facts: Facts, draft: Draft) -> Plan:
         project=facts.project,
         bwrap=facts.bwrap,
         person=facts.person,
-        hostname=HOSTNAME,
+        hostname=BOX_NAME,
         mounts=add_identities(facts.tree, mounts, facts.claude.all_projects.directory),
         environment=draft.environment,
         network=draft.network,

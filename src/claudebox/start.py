@@ -15,7 +15,7 @@ from claudebox.plan import decide, survey
 from claudebox.sandbox.launch import launch
 from claudebox.settings.gather import gather
 from claudebox.settings.words import Request
-from claudebox.text import escape
+from claudebox.text import escape, fill
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,19 +96,19 @@ def confirm(host: Host, plan: Plan, request: Request) -> Plan:
     news = find_news(plan, agreements)
     if not news.amount:
         if not request.quiet:
-            say(f"claudebox: as agreed: {_in_short(plan)} (--audit)\n")
+            say(_in_short(plan, "as agreed: ", " (--audit)"))
         return plan
-    ask_to_start(plan, news, f"claudebox: {_in_short(plan)}\n" if agreements else "", request)
+    ask_to_start(plan, news, _in_short(plan) if agreements else "", request)
     if request.yes:
         return plan
     return plan.replace(preparations=(*plan.preparations, *note_agreement(plan, agreements)))
 
 
-def _in_short(plan: Plan) -> str:
+def _in_short(plan: Plan, before: str = "", after: str = "") -> str:
     masked = [within(mount.covers, plan.project) for mount in plan.mounts if mount.kind == MASK]
     parts = [f"network {plan.network.tier}"]
     if masked:
         parts.append(f"{escape(masked[0]) if len(masked) == 1 else f'{len(masked)} files'} masked")
     if plan.flagged:
         parts.append(f"{len(plan.flagged)} warning{'s' if len(plan.flagged) > 1 else ''}")
-    return " · ".join(parts)
+    return "\n".join(fill(f"claudebox: {before}{' · '.join(parts)}{after}".split(" "), 0)) + "\n"

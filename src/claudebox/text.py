@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -28,7 +30,19 @@ class Style(Record):
 def style_for(is_terminal: bool, environ: dict[str, str], columns: int = WIDTH) -> Style:
     """A wider terminal is not used: long lines are harder to read. A very narrow one has to wrap them itself."""
     colour = is_terminal and not environ.get("NO_COLOR") and environ.get("TERM", "dumb") != "dumb"
-    return Style(colour, min(max(columns, NARROWEST), WIDTH))
+    return Style(colour, within_limits(columns))
+
+
+def within_limits(columns: int) -> int:
+    return min(max(columns, NARROWEST), WIDTH)
+
+
+def terminal_width() -> int:
+    """How wide lines may be that do not say where they are shown."""
+    try:
+        return within_limits(os.get_terminal_size(2).columns or WIDTH)
+    except OSError:
+        return WIDTH
 
 
 # What Python takes for printable although nothing is to be seen: variation selectors, fillers of Hangul and others, the
@@ -98,9 +112,9 @@ def cut(text: str, room: int) -> str:
     return text + "…"
 
 
-def fill(words: list[str], indent: int, *, break_words: bool = True, columns: int = WIDTH) -> list[str]:
+def fill(words: list[str], indent: int, *, break_words: bool = True, columns: int = 0) -> list[str]:
     """The words on as few lines as possible. A longer word is broken, or stands out if it must stay whole."""
-    room = columns - indent
+    room = (columns or terminal_width()) - indent
     lines: list[str] = []
     line = ""
     for word in words:
@@ -126,7 +140,7 @@ def _pieces(word: str, room: int) -> list[str]:
     return [*pieces, word]
 
 
-def beside(head: str, words: list[str], indent: int, columns: int = WIDTH) -> list[str]:
+def beside(head: str, words: list[str], indent: int, columns: int = 0) -> list[str]:
     """The wrapped words, the first line of them after the head."""
     first, *rest = fill(words, indent, columns=columns) or [""]
     return [f"{head}{first}".rstrip(), *(" " * indent + line for line in rest)]

@@ -186,7 +186,7 @@ def test_symlink_as_env_is_never_followed(box: Box, project: Path, account: Acco
         (project / name).symlink_to(target)
     result = box.inside("sh", "-c", f"cat .env .env.a .env.b; {SEARCH}")
     assert result.stdout == ""
-    assert "  secrets " not in result.stderr
+    assert "  masked  " not in result.stderr
 
 
 def test_hard_link_of_another_name_is_masked(box: Box, planted: Path, account: Account) -> None:

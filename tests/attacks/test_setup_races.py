@@ -111,7 +111,7 @@ def outcomes(box: Box, claudebox: tuple[str, ...], here: int, *arguments: str, l
         done = launch(box, claudebox, here, *arguments)
         if done.returncode == REFUSED:
             seen["refused"] += 1
-        elif "--hide" in arguments and "none ~/mono/sub/dir/private" not in done.stderr:
+        elif "--hide" in arguments and "hidden       ~/mono/sub/dir/private" not in done.stderr:
             seen["something else is hidden"] += 1  # the plan met the symlink, and said so
         else:
             seen[CANARY if CANARY in done.stdout else done.stdout or "failed"] += 1

@@ -63,7 +63,8 @@ def test_settings_that_are_safe_come_along_and_no_others(shop: Box) -> None:
     assert lines[:5] == told
     assert lines[5].startswith("* ")
     assert lines[6:] == ["other", "alias.co checkout", "alias.lg log --graph --pretty=format:'%h %s'"]
-    assert "5 of your settings and 2 of your aliases" in " ".join(seen.stderr.split())
+    audit = shop.claudebox("--audit", "--run", "true").stdout
+    assert "5 of your settings and 2 of your aliases" in " ".join(audit.split())
     assert CANARY not in shop.sh("git config --list; cat ~/.gitconfig")
 
 
@@ -128,6 +129,15 @@ def test_commits_are_made_unsigned_and_it_is_said(shop: Box, place: str) -> None
     done = account.run("sh", "-c", command, cwd=project)
     assert done.returncode == 0, done.stderr
     assert "gpgsig -----BEGIN" in git(account, project, "cat-file", "commit", "HEAD")
+    # So it is on another branch, which began further back, and with the commit made anew.
+    start = git(account, project, "rev-parse", "HEAD").strip()
+    for script, base in (
+        ("git switch -qc other HEAD~1 && git commit -q --allow-empty -m y", f"{before[:12]}\n"),
+        ("git commit -q --amend --allow-empty -m z", f"{before[:12]}\n"),
+        ("git checkout -q --orphan new && git commit -q --allow-empty -m y", "--root\n"),
+    ):
+        assert shop.inside("sh", "-c", script).stderr.endswith(f"--gpg-sign {base}"), script
+    assert "--gpg-sign" not in shop.inside("git", "checkout", "-q", start).stderr
     # A box in which nothing was committed says nothing of it afterwards.
     assert "--gpg-sign" not in shop.inside("true").stderr
 

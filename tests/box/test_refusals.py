@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import CLAUDEBOX, Account, Box
+from conftest import CHECKOUT, CLAUDEBOX, Account, Box
 
 pytestmark = pytest.mark.req("FAIL-01")
 
@@ -284,3 +284,13 @@ def test_failure_of_bwrap_is_no_end_of_a_program(box: Box, account: Account) -> 
     assert (result.returncode, "bwrap could not make the box" in result.stderr) == (125, True), result.stderr
     assert not (box.project / "started").exists()
     assert box.inside("false").returncode == 1
+
+
+def test_box_in_a_box_says_where_one_is(shop: Box) -> None:
+    source = ("--mount-ro", str(CHECKOUT))
+    nested = shop.inside(f"{CHECKOUT}/claudebox", "--yes", "--run", "true", options=source)
+    assert nested.returncode == 125
+    assert "you are in a box of claudebox already, and none can be made in it" in " ".join(nested.stderr.split())
+    check = shop.inside(f"{CHECKOUT}/claudebox", "--check", options=source)
+    assert check.returncode == 1
+    assert "you are in a box of claudebox already" in " ".join(check.stdout.split())

@@ -51,6 +51,14 @@ def test_without_nft_the_broker_is_the_only_way_out(with_claude: Box) -> None:
     assert config(with_claude) == ['auth = "broker"', 'network = "none"', 'review = "on"']
 
 
+def test_broker_is_judged_with_the_network_that_is_proposed(with_claude: Box) -> None:
+    """A gateway on localhost has no TLS: on this host's own network, a box could take its place."""
+    gateway = {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "CLAUDEBOX_NFT": "/bin/false"}
+    done = with_claude.claudebox("--setup", "--yes", env=KEY | gateway)
+    assert done.returncode == 0, done.stderr
+    assert config(with_claude) == ['auth = "broker"', 'network = "none"', 'review = "on"']
+
+
 def test_own_configuration_is_never_edited(with_claude: Box) -> None:
     file = with_claude.account.write(with_claude.account.home / ".claudebox/config.toml", 'hide = ["x"]\n')
     file.parent.chmod(0o700)

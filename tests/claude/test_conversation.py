@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from claude.session import ANSWER, Session, Talk, load, texts
+from claude.api import StandIn
+from claude.session import ANSWER, DUMMY_KEY, Session, Talk, load, texts
 from conftest import Account, git, make_repository
 
 CANARY = "canary-5f1c7e"
@@ -96,6 +97,19 @@ def test_conversation_is_resumed_by_its_number(user_talk: Talk) -> None:
     user_talk(prompt="the word is heliotrope")
     (kept,) = user_talk.state.glob("projects/*/*.jsonl")
     assert "the word is heliotrope" in user_talk("--resume", kept.stem, prompt="which word?").sent
+
+
+@pytest.mark.req("INST-01")
+def test_conversation_from_before_is_resumed_in_a_box(user_talk: Talk) -> None:
+    """Where Claude itself had put it, outside of any box."""
+    with StandIn() as api:
+        environ = {**DUMMY_KEY, "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{api.port}", "PATH": "/usr/bin:/bin"}
+        words = (user_talk.claude, "-p", "the word is heliotrope")
+        done = user_talk.account.run(*words, cwd=user_talk.project, env=environ)
+    assert done.returncode == 0, done.stderr
+    (before,) = user_talk.account.home.glob(".claude/projects/*/*.jsonl")
+    assert user_talk.box.claudebox("--import-history").stdout.startswith("1 conversation copied")
+    assert "the word is heliotrope" in user_talk("--resume", before.stem, prompt="which word?").sent
 
 
 @pytest.mark.req("INST-01")

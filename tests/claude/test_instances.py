@@ -1,5 +1,6 @@
 """The state of all projects can be looked at, and what is gone collected."""
 
+import json
 import os
 import shutil
 import time
@@ -12,7 +13,7 @@ from claude.session import Talk, broke, fingerprint
 from claudebox.commands.kept import Listed, Size, find_instances, find_others, listing, overview
 from claudebox.state import Instance, State
 from claudebox.text import style_for
-from conftest import Account
+from conftest import Account, Box
 from terminal.pseudoterminal import claudebox_terminal
 
 pytestmark = pytest.mark.req("INST-03")
@@ -122,6 +123,29 @@ def test_yes_removes_what_is_gone_and_nothing_else(user_talk: Talk, gone: Path, 
     assert fingerprint(kept) == before
     again = user_talk.box.claudebox("--instances", "gc", "--yes")
     assert (again.returncode, again.stdout) == (0, "Every project is still there: nothing to remove.\n")
+
+
+@pytest.mark.parametrize("why", ["review", "unmounted", "below a mount point"])
+def test_what_may_still_be_needed_goes_only_after_a_question_of_its_own(shop: Box, why: str) -> None:
+    """A mount point of a disk that is not there is an empty directory."""
+    account, home = shop.account, shop.account.home
+    disk = home / "disk"
+    disk.mkdir()
+    account.own(disk)
+    project = home / "src" / "gone" if why == "review" else disk / ("deep/shop" if "below" in why else "shop")
+    kept, sure = instance(account, "a" * 16, project), instance(account, "b" * 16, home / "src" / "other")
+    if why == "review":
+        note = json.dumps({"project": str(project), "git": "", "since": 0, "known": {}})
+        account.write(kept / "layers" / "1" / "note", note)
+    done = shop.claudebox("--instances", "gc", "--yes")
+    assert (done.returncode, kept.exists(), sure.exists()) == (0, True, False), done.stderr
+    said = "1 review not landed" if why == "review" else "it may be on a disk that is not mounted"
+    assert f"It stays: {said}.\n" in done.stdout
+    for answer, is_there in (("n\n", True), ("y\n", False)):
+        with claudebox_terminal(shop, "--instances", "gc", "--yes") as opened:
+            opened.answer(rf"Remove it, although: {said}\? \[y/N\] ", answer)
+            assert opened.wait() == 0
+        assert kept.exists() is is_there
 
 
 @pytest.mark.req("FAIL-01")

@@ -19,11 +19,12 @@ TOKEN = "ghp_0123456789abcdef0123456789abcdef0123"
 
 
 def mounted(session: Session, option: str, access: str, *paths: Path) -> bool:
-    """Whether the audit shows these paths under the option's name."""
-    words = " ".join(session.stderr.split())
+    """Whether the first screen shows these paths, and the option is there."""
+    label = {"rw": "writable", "ro": "read-only"}[access]
+    row = re.search(rf"^  {label} .*(?:\n {{15}}.*)*", session.stderr, re.MULTILINE)
     home = "/".join(str(paths[0]).split("/")[:4])
-    shown = " ".join(str(path).replace(home, "~", 1) for path in paths)
-    return f"{option} {access} {shown}" in words
+    words = row[0].split() if row else []
+    return option in session.stderr and all(str(path).replace(home, "~", 1) in words for path in paths)
 
 
 def plugin(talk: Talk) -> Path:

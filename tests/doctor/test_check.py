@@ -51,6 +51,21 @@ def fake_bwrap(box: Box, tools: Path, version: str, message: str) -> None:
     box.account.write(tools / "bwrap", script, 0o755)
 
 
+@pytest.mark.parametrize("how", ["mode", "file-size"])
+def test_state_is_really_written(shop: Box, how: str) -> None:
+    """A mode does not tell that a disk is full: here, that no file may have a byte."""
+    state = shop.account.home / ".claudebox"
+    state.mkdir(mode=0o500 if how == "mode" else 0o700)
+    shop.account.own(state)
+    limit = "ulimit -f 0; " if how == "file-size" else ""
+    done = shop.account.run("sh", "-c", f"{limit}exec {CHECKOUT}/claudebox --check --json", cwd=shop.project)
+    (row,) = (row for row in json.loads(done.stdout)["check"] if row["name"] == "state directory")
+    said = {"mode": "Permission denied", "file-size": "File too large"}[how]
+    assert (row["state"], row["measured"]) == ("fail", f"{state} cannot be written: {said}")
+    assert done.returncode == 1
+    assert list(state.iterdir()) == []
+
+
 @pytest.mark.git
 @pytest.mark.network
 def test_machine_that_can_make_a_box(box: Box, tools: Path) -> None:

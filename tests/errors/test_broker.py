@@ -84,6 +84,7 @@ PROBLEMS: Problems = {
     ),
     "broker-other-login": asked_of_the_broker(ANTHROPIC_PROFILE="work"),
     "broker-no-key": asked_of_the_broker(ANTHROPIC_API_KEY="two words"),
+    "broker-limit-without-it": lambda scene: scene.plan("--auth-limit", "requests=5"),
     "broker-limit": asked_of_the_broker("--auth-limit", "cups=3", ANTHROPIC_API_KEY="x"),
     "broker-fetch-without-broker": lambda scene: scene.plan("--broker-fetch", "off"),
     "broker-env": asked_of_the_broker("--env", "ANTHROPIC_API_KEY", ANTHROPIC_API_KEY="key-of-alice"),

@@ -107,6 +107,7 @@ PROBLEMS: Problems = {
     "claude-named-missing": lambda scene: naming_claude(scene).plan(),
     "claude-not-executable": lambda scene: naming_claude(scene.planted("/opt/claude: ELF")).plan(),
     "claude-on-path-not-executable": claude_on_the_path_not_executable,
+    "claude-changes-its-installation": lambda scene: scene.plan("update"),
     "claude-is-a-shim": shim_of_a_version_manager,
     "claude-in-project": program_from_the_project("claude"),
     "claude-without-interpreter": lambda scene: naming_claude(
@@ -121,6 +122,9 @@ PROBLEMS: Problems = {
     "settings-no-object": lambda scene: scene.planted("~/.claude/settings.json: []").plan(),
     "bwrap-missing": lambda scene: scene.without("/usr/bin/bwrap").plan(),
     "bwrap-named-missing": lambda scene: scene.with_environ(CLAUDEBOX_BWRAP="/opt/bwrap").plan(),
+    "bwrap-is-another-program": lambda scene: (
+        scene.planted("/opt/tool*: \x7fELF of another kind").with_environ(CLAUDEBOX_BWRAP="/opt/tool").plan()
+    ),
     "bwrap-in-project": program_from_the_project("bwrap"),
     "bwrap-setuid": setuid_bwrap,
     "bwrap-gone": bwrap_gone_at_the_last_moment,

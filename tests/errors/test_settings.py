@@ -58,6 +58,8 @@ PROBLEMS: Problems = {
     "argument-shell-with-words": lambda scene: scene.plan("--shell", "ls"),
     "argument-run-after-words": lambda scene: scene.plan("-p", "--run", "true"),
     "argument-instances-with-words": lambda scene: scene.plan("--instances", "foo"),
+    "argument-program-and-run": lambda scene: scene.plan("--program", "codex", "--run", "make"),
+    "argument-land-without-review": lambda scene: scene.plan("--land", "safe", "--review", "off"),
     "argument-review-mistyped": lambda scene: scene.plan("--review", "lsit"),
     "argument-two-modes": lambda scene: scene.plan("--audit", "--dry-run"),
     "explain-nothing": lambda scene: explained(scene, " "),

@@ -4,7 +4,7 @@ import errno
 import os
 from collections.abc import Callable
 
-from claudebox.commands import kept
+from claudebox.commands import history, kept
 from claudebox.files import prepare
 from claudebox.host import find_person, read_host
 from claudebox.host.tree import Tree
@@ -69,7 +69,7 @@ def refused_to_drop(scene: Scene) -> None:
 
 
 def old_bwrap(scene: Scene) -> None:
-    scene.planted("/opt/bwrap*: \x7fELF without that option").with_environ(CLAUDEBOX_BWRAP="/opt/bwrap")
+    scene.planted("/opt/bwrap*: \x7fELF bwrap without that option").with_environ(CLAUDEBOX_BWRAP="/opt/bwrap")
     scene.plan("--tmp-size", "1G")
 
 
@@ -107,6 +107,16 @@ def working_directory_gone(scene: Scene) -> None:
     read_host()
 
 
+def history_from_where_agents_work(scene: Scene) -> None:
+    host = scene.planted("~/shop/claude/projects/\n~/.claude/projects -> ~/shop/claude/projects").machine.host()
+    scene.monkeypatch.setattr(history, "read_host", lambda: host)
+    history.import_history()
+
+
+def history_cannot_be_copied(scene: Scene) -> None:
+    history._copy("/nowhere/x.jsonl", State("/home/alice").instance_called("0123456789abcdef"))
+
+
 def of_another_account(scene: Scene) -> None:
     scene.machine.uid = 0
     scene.machine.owners |= {"/home/alice": 1000, "/home/alice/shop": 1000}
@@ -132,6 +142,8 @@ def config_that_fails(number: int) -> Callable[[Scene], None]:
 
 
 PROBLEMS: Problems = {
+    "history-from-where-agents-work": history_from_where_agents_work,
+    "history-not-copied": history_cannot_be_copied,
     "instance-stays": failed_to_remove,
     "instances-not-removed": refused_to_remove,
     "state-of-0.2.0": lambda scene: scene.planted("~/.local/state/claudebox/places").plan(),

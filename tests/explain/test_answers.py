@@ -175,13 +175,32 @@ def test_programs(machine: Machine, golden: Golden) -> None:
     golden.check_scene("paths.txt", "programs", transcript(asked, PROGRAMS))
 
 
-def test_word_that_names_nothing_is_taken_for_a_host_and_says_so(machine: Machine) -> None:
+def test_word_that_names_nothing_is_a_host_only_if_it_looks_like_one(machine: Machine) -> None:
     machine.plant(PROGRAM_FILES)
     asked = ask(machine.host())
     assert (asked.answer("docker").kind, asked.answer("docker").place) == ("program", "/usr/bin/docker")
-    assert (asked.answer("registry").kind, asked.answer("registry").verdict) == ("address", "as a host, reachable")
-    assert "no file, variable or program is called registry" in screen(asked, "registry")
+    assert (asked.answer("registry").kind, asked.answer("registry").verdict) == ("address", "reachable")
+    for word in ("nosuch", "no-such-thing", "Nosuch"):
+        assert screen(asked, word).startswith(f"{word}: no such program, file or variable\n")
+    assert asked.answer("nosuch:443").kind == "address"
     assert [asked.answer(word).kind for word in ("nosuch.txt", "example.org")] == ["path", "address"]
+
+
+def test_one_value_of_a_file_with_secrets(machine: Machine) -> None:
+    machine.plant("~/shop/.env: API_TOKEN=hunter2hunter2\\nLEVEL=debug\\n")
+    asked = ask(machine.host())
+    said = {key: asked.answer(f".env:{key}").verdict for key in ("API_TOKEN", "LEVEL", "NONE")}
+    assert said == {
+        "API_TOKEN": "in, read-only, with a made-up value",
+        "LEVEL": "in, read-only, as it is",
+        "NONE": "no such key in this file",
+    }
+    assert "--reveal .env:API_TOKEN" in screen(asked, ".env:API_TOKEN")
+    assert "hunter2" not in screen(asked, ".env:API_TOKEN")
+    revealed = ask(machine.host(), "--reveal", ".env:API_TOKEN")
+    assert revealed.answer(".env:API_TOKEN").verdict.startswith("in, ")
+    assert "made-up" not in revealed.answer(".env:API_TOKEN").verdict
+    assert asked.answer("README.md:anything").verdict == "in, writable"
 
 
 def test_existing_file_is_not_a_host(machine: Machine) -> None:

@@ -110,6 +110,19 @@ def test_layer_is_gone_on_with(box: Box, repository: Path) -> None:
     assert layers_of(box.account) == []
 
 
+@pytest.mark.parametrize("how", ["deleted", "moved"])
+def test_directory_that_was_made_anew_does_not_go_on_with_the_old_review(box: Box, repository: Path, how: str) -> None:
+    """ext4 gives the number of a deleted directory to the next one."""
+    box.sh("echo one >> README.md", options=REVIEW)
+    shutil.rmtree(repository) if how == "deleted" else repository.rename(repository.with_name("before"))
+    box.account.write(repository / "README.md", "another shop\n")
+    done = box.inside("sh", "-c", "cat README.md; echo two >> README.md", options=REVIEW)
+    assert done.stdout == "another shop\n", done.stderr
+    assert "review 1 is of another directory that was here before, and stays as it is" in done.stderr
+    assert [path.name for path in layers_of(box.account)] == ["1", "2"]
+    assert "goes on with what was kept as review 2" in box.inside("true", options=REVIEW).stderr
+
+
 def test_session_that_changes_nothing_says_nothing(box: Box, repository: Path) -> None:
     done = box.inside("sh", "-c", "git status; touch README.md; ls -R >/dev/null", options=REVIEW)
     assert "claudebox: review" not in done.stderr

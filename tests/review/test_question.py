@@ -44,6 +44,22 @@ def test_user_chooses_and_moves_the_branches(box: Box, repository: Path) -> None
     assert git(box.account, repository, "symbolic-ref", "--short", "HEAD") == "feature\n"
 
 
+def test_question_mark_says_what_each_word_does(box: Box, repository: Path) -> None:
+    opened = start(box)
+    opened.answer(QUESTION, "?\n")
+    for word in ("land", "all", "choose", "show", "keep", "discard"):
+        opened.read_until(rf"\n  {word} +[a-z]")
+    opened.answer(QUESTION, "k\n")
+    assert opened.process.wait(60) == 0
+
+
+def test_discard_says_what_it_did(box: Box, repository: Path) -> None:
+    box.inside("sh", "-c", SCRIPT, options=("--review",))
+    done = box.claudebox("--review", "discard", "--yes")
+    said = f"Review 1 is discarded: what it held of {repository} is gone.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", said)
+
+
 def test_number_that_is_not_in_the_list_lands_nothing(box: Box, repository: Path) -> None:
     opened = start(box)
     opened.answer(QUESTION, "choose\n")

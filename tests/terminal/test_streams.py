@@ -31,7 +31,7 @@ def test_data_passes_through_pipes_unchanged(box: Box) -> None:
 
 def test_audit_never_mixes_with_the_data(box: Box) -> None:
     result = box.inside("echo", "data")
-    assert (result.stdout, "Environment" in result.stderr) == ("data\n", True)
+    assert (result.stdout, "a box around" in result.stderr) == ("data\n", True)
 
 
 def test_output_may_be_a_pipe_while_the_input_is_the_terminal(box: Box) -> None:

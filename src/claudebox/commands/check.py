@@ -23,6 +23,7 @@ from claudebox.text import BOLD, GREEN, RED, YELLOW, Style, beside, escape
 
 COLOUR = {OK: GREEN, NOTE: YELLOW, FAIL: RED}
 COLUMN = 24
+BLOCK = 4096
 STATE = "state directory"
 
 
@@ -52,9 +53,22 @@ def _state_row(host: Host) -> CheckRow:
     if status is not None and status.st_mode & 0o077:
         what = f"{state.directory} has mode {status.st_mode & 0o777:o}"
         return CheckRow(FAIL, STATE, what, "others can look into it", (f"chmod 700 {quote(state.directory)}",))
-    if status is None and not os.access(home, os.W_OK):
-        return CheckRow(FAIL, STATE, f"{home} is not writable", "there is no place for claude's state")
+    place = state.directory if status is not None else home
+    try:
+        _try_to_write(place)
+    except OSError as error:
+        why = "there is no place for claude's state"
+        return CheckRow(FAIL, STATE, f"{place} cannot be written: {error.strerror}", why, (f"df -h {quote(place)}",))
     return CheckRow(OK, STATE, state.directory if status is not None else f"{state.directory}: not there yet")
+
+
+def _try_to_write(place: str) -> None:
+    """Write a little, as a start does: a mode says nothing of a full disk, a quota or a read-only file system."""
+    from claudebox.files import Replacement, write_all
+
+    with Replacement(f"{place}/.claudebox-check") as trial:
+        write_all(trial.descriptor, b"x" * BLOCK)
+        os.fsync(trial.descriptor)
 
 
 def report_text(rows: list[CheckRow], title: str, style: Style) -> str:

@@ -89,6 +89,9 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
         name = word.strip("${}")
         return answer(about.replace(variable=name)) if is_variable_name(name) else []
     path = absolute(word, host.cwd, host.person.home)
+    file, _, key = word.rpartition(":")
+    if file and not key.isdigit() and host.tree.lstat(path) is None and PathQuestion(plan, host, file).is_file:
+        return [PathQuestion(plan, host, file).answer_for(key)]
     is_file = word.rpartition(".")[2].lower() in FILE_ENDINGS and "." in word
     is_path = "/" in word or word.startswith(("~", ".")) or is_file or host.tree.lstat(path) is not None
     known = (*host.environ, *(variable.name for variable in plan.environment))
@@ -107,11 +110,11 @@ def _explain_word(about: Question, word: str) -> list[Answer]:
     )
     if answers or word.isdigit():
         return answers
-    guess = Because(f"no file, variable or program is called {word}")
-    answers = answer(about.replace(endpoint=read_endpoint(plan, word)))
-    if not is_variable_name(word):
-        return answers
-    return [one.replace(verdict=f"as a host, {one.verdict}", because=[*one.because, guess]) for one in answers]
+    endpoint = read_endpoint(plan, word)
+    if endpoint is None or endpoint.port or endpoint.address is not None or _looks_like_a_host(host, word):
+        return answer(about.replace(endpoint=endpoint))
+    because = [Because("this host and the box have none"), Because(f"for a host of this name: --explain {word}:443")]
+    return [Answer(Answer.PROGRAM, word, Answer.OUT, "no such program, file or variable", because, [])]
 
 
 # What a word says about a host
@@ -149,6 +152,11 @@ def read_address(text: str) -> Address | None:
 def _is_host_name(text: str) -> bool:
     labels = text.removesuffix(".").split(".")
     return all(label.replace("-", "").replace("_", "").isalnum() and not label.startswith("-") for label in labels)
+
+
+def _looks_like_a_host(host: Host, word: str) -> bool:
+    known = (line.partition("#")[0].split()[1:] for line in (host.tree.text("/etc/hosts") or "").splitlines())
+    return "." in word or any(word in names for names in known)
 
 
 def is_local_name(name: str) -> bool:
@@ -264,6 +272,26 @@ class PathQuestion:
             return self._answer(Answer.OUT, verdict, because, [], self.spot)
         because = self._secret() or [Because("no rule shows it")]
         return self._answer(Answer.OUT, "not in the box", because, self._ways_in(), self.spot)
+
+    @property
+    def is_file(self) -> bool:
+        return self.host.tree.is_file(self.named)
+
+    def answer_for(self, key: str) -> Answer:
+        """Whether the box sees one value of a file as it is."""
+        answer = self.answer()
+        answer = answer.replace(subject=f"{answer.subject}:{key}")
+        if self.spot.mount.kind != model.MASK:
+            return answer
+        contents = (self.host.tree.read(self.target) or b"", self.spot.mount.content)
+        real, seen = ([line for line in content.split(b"\n") if key.encode() in line] for content in contents)
+        if not real:
+            return answer.replace(verdict="no such key in this file")
+        if real == seen:
+            return answer.replace(state=Answer.IN, verdict="in, read-only, as it is", changes=())
+        name = self.target.removeprefix(f"{self.plan.project}/")
+        ways = (Change("shows this value as it is", ("--reveal", f"{name}:{key}")), *answer.changes)
+        return answer.replace(verdict="in, read-only, with a made-up value", changes=ways)
 
     def _answer(self, state: str, verdict: str, because: list[Because], changes: list[Change], spot: Spot) -> Answer:
         is_there = state in (Answer.IN, Answer.OTHER, Answer.MADE, Answer.MASKED)

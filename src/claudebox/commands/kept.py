@@ -20,16 +20,17 @@ from claudebox.features.secrets.decoys import LOCK
 from claudebox.files import open_lock, remove_path, take_lock
 from claudebox.host import Host, read_host
 from claudebox.output.as_json import dump
-from claudebox.output.terminal import output_style, says_yes, show
+from claudebox.output.terminal import can_ask, output_style, says_yes, show
 from claudebox.overlay import store
 from claudebox.overlay.bundle import REFS
 from claudebox.overlay.store import Layer
+from claudebox.paths import is_inside
 from claudebox.record import Record
 from claudebox.settings.table import COLLECT, DROP_CACHE, DROP_CACHES
 from claudebox.settings.words import Request
 from claudebox.state import INSTANCES, SHOWN, USERS_OWN, Instance, State, find_state
 from claudebox.state.reach import own_instance
-from claudebox.text import Style, beside, bytes_text, escape
+from claudebox.text import Style, beside, bytes_text, counted, escape
 
 DAY = 24 * 3600
 BLOCK = 512  # bytes, in which the kernel counts what a file takes
@@ -37,6 +38,7 @@ MOST_COUNTED = 1_000_000  # files of one project: a second or two
 NOTHING = 1 << 20  # bytes: the empty directories of a cache are not worth a line
 COLUMN = 18
 UNINSTALL = "claudebox --uninstall"
+DISKS = ("/mnt", "/media", "/run/media")
 
 
 class Size(Record):
@@ -58,6 +60,7 @@ class Listed(Record):
     last_use: float
     size: Size
     is_gone: bool
+    why_doubtful: str = ""  # why a yes to all of them is none to this one
     reviews: tuple[Layer, ...] = ()  # what boxes changed and nobody has landed yet
     cache: Size = Size(0)  # a part of the size
 
@@ -90,7 +93,20 @@ def _listed(instance: Instance) -> Listed:
     cache = measure(*instance.caches)
     is_gone = bool(project) and not os.path.isdir(project)
     reviews = tuple(store.list_layers(instance.layers))
-    return Listed(instance, project, last_use, measure(directory), is_gone, reviews, cache)
+    doubts = [f"{counted(len(reviews), 'review')} not landed"] if reviews else []
+    doubts += ["it may be on a disk that is not mounted"] if is_gone and _may_be_unmounted(project) else []
+    return Listed(instance, project, last_use, measure(directory), is_gone, "; ".join(doubts), reviews, cache)
+
+
+def _may_be_unmounted(project: str) -> bool:
+    """Whether the nearest directory that exists is empty, as a mount point is, or where disks are mounted."""
+    above = os.path.dirname(project)
+    while not os.path.isdir(above):
+        above = os.path.dirname(above)
+    try:
+        return any(is_inside(above, place) for place in DISKS) or not os.listdir(above)
+    except OSError:
+        return True
 
 
 def find_others(state: State) -> dict[str, Size]:
@@ -187,10 +203,7 @@ def tend_instances(request: Request) -> int:
     found = find_instances(state)
     deed = dict(request.said).get("instances", "")
     if deed == COLLECT:
-        gone = [one for one in found if one.is_gone]
-        question = "Remove these, with their conversations? [y/N] "
-        for one in _confirmed(gone, "Every project is still there: nothing to remove.\n", question, yes=request.yes):
-            remove(one.instance.directory)
+        _collect([one for one in found if one.is_gone], yes=request.yes)
     elif deed in (DROP_CACHE, DROP_CACHES):
         own = own_instance(host).directory
         full = [one for one in found if one.has_cache and (deed == DROP_CACHES or one.instance.directory == own)]
@@ -204,6 +217,22 @@ def tend_instances(request: Request) -> int:
         where = f"All of it is in {SHOWN.directory}. To remove it: {UNINSTALL}\n" if found or others else ""
         show(listing_json(state, found, others) if request.json else overview(found, others, output_style()) + where)
     return 0
+
+
+def _collect(gone: list[Listed], *, yes: bool) -> None:
+    """Remove what is gone. What may still be needed has a question of its own, which no `--yes` answers."""
+    question = "Remove these, with their conversations? [y/N] "
+    sure = [one for one in gone if not one.why_doubtful]
+    doubtful = [one for one in gone if one.why_doubtful]
+    if sure or not doubtful:
+        for one in _confirmed(sure, "Every project is still there: nothing to remove.\n", question, yes=yes):
+            remove(one.instance.directory)
+    for one in doubtful:
+        show(listing([one], output_style()))
+        if can_ask() and says_yes(f"Remove it, although: {one.why_doubtful}? [y/N] "):
+            remove(one.instance.directory)
+        else:
+            show(f"It stays: {one.why_doubtful}.\n")
 
 
 def _confirmed(chosen: list[Listed], none: str, question: str, *, yes: bool) -> list[Listed]:

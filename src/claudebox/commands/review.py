@@ -142,6 +142,7 @@ def _discard(layer: Layer, *, yes: bool) -> int:
         raise Declined("nothing was discarded")
     # If it was ended while it landed, what the project had before is in there.
     store.discard(recover(layer))
+    say(f"Review {layer.number} is discarded: what it held of {escape(layer.project)} is gone.\n")
     return 0
 
 

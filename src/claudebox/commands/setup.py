@@ -67,13 +67,17 @@ def set_up(request: Request) -> int:
 
 
 def find_able(state: State, style: Style) -> list[Part]:
-    """The parts that can be had here. Each is tried, and its row is shown at once, or why claudebox refuses it."""
+    """The parts that can be had here. Each is tried, and its row is shown, or why claudebox refuses it."""
     able: list[Part] = []
-    for part in PARTS:
+    broker, network, review = PARTS
+    no_network = try_part(network, state)
+    # The broker refuses some gateways only where the box shares this host's network.
+    no_broker = try_part(broker, state, "--network", NO_NETWORK if no_network else ALLOWLIST)
+    for part, refusal in ((broker, no_broker), (network, no_network), (review, try_part(review, state))):
         had = [part]
-        if refusal := try_part(part, state):
+        if refusal:
             say(f"  {style.paint('no', YELLOW)} {part.key} {part.value}\n{indent(refusal, '     ')}\n")
-            had = [NO_NETWORK_PART] if part.value == ALLOWLIST and PARTS[0] in able else []
+            had = [NO_NETWORK_PART] if part is network and broker in able else []
         for one in had:
             head = f"  {style.paint('ok', GREEN)} {f'{one.key} {one.value}':<{COLUMN - 6}} "
             say("\n".join(beside(head, one.changes.split(), COLUMN)) + "\n")
@@ -81,12 +85,12 @@ def find_able(state: State, style: Style) -> list[Part]:
     return able
 
 
-def try_part(part: Part, state: State) -> str:
+def try_part(part: Part, state: State, *beside: str) -> str:
     """Start a box with this part, in an empty project. Returns what claudebox says if it refuses."""
     with tempfile.TemporaryDirectory(prefix="claudebox-setup-") as made:
         project = os.path.realpath(made)
         # The last one of an option counts.
-        command = [*own_command(), "--yes", "--quiet", *ALONE, f"--{part.key}", part.value, "--run", "true"]
+        command = [*own_command(), "--yes", "--quiet", *ALONE, *beside, f"--{part.key}", part.value, "--run", "true"]
         how: Any = {"stdin": subprocess.DEVNULL, "capture_output": True, "errors": "replace", "timeout": LONGEST_TRIAL}
         try:
             done = subprocess.run(command, cwd=project, check=False, **how)

@@ -45,11 +45,13 @@ DIRECT = "Git's worktrees in `.claude/worktrees` are not kept back."
 
 class ReviewFeature(Feature):
     def applies(self, facts: Facts) -> bool:
-        return facts.has_layer
+        return facts.has_layer or facts.settings[LAND].origin.is_typed
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         """The project is a layer, or something in it is guarded that can be one: git's own never is."""
         said = facts.settings[REVIEW]
+        if not facts.has_layer:
+            raise Problem("--land has no meaning with --review off: nothing is kept", "leave out one of the two")
         layered = [] if facts.is_reviewed else guarded_directories(facts, draft.mounts)
         if not (facts.is_reviewed or layered) or (said.origin.is_default and facts.why_no_layers):
             return Contribution()

@@ -9,7 +9,7 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.programs import another
 from claudebox.host.secrets import secret_value
-from claudebox.host.system import NIX_STORE, read_hosts
+from claudebox.host.system import BOX_NAME, NIX_STORE, read_hosts
 from claudebox.host.tree import Tree
 from claudebox.host.variables import is_loopback
 from claudebox.model import (
@@ -49,8 +49,7 @@ PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "te
 
 IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
 MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
-HOSTNAME = "claudebox"
-OWN_HOSTS = ("127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {HOSTNAME}")
+OWN_HOSTS = ("127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {BOX_NAME}")
 UNKNOWN_SIZE = 1 << 30  # of /tmp, where the kernel does not tell how much memory there is
 MOST_BYTES = 1 << 62  # bwrap takes no larger number
 UNBOUNDED = Finding(

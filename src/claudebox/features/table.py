@@ -15,7 +15,7 @@ from claudebox.features.git import GIT, Hooks, Shim
 from claudebox.features.guard import Guarding, Report
 from claudebox.features.kernel import KernelFeature
 from claudebox.features.limits import LIMITS
-from claudebox.features.login import LOGIN
+from claudebox.features.login import LOGIN, NoCredential
 from claudebox.features.network import NETWORK_FEATURE
 from claudebox.features.nix import NIX_FEATURE, Closure
 from claudebox.features.project import Project, Reach
@@ -39,6 +39,7 @@ FEATURES: tuple[Feature, ...] = (
     Claude(),
     Agents(),
     LOGIN,
+    NoCredential(),
     BROKER,
     GIT,
     Project(),

@@ -163,6 +163,7 @@ def _kind(real: str, is_script: bool) -> str:
 SYSTEM_PROGRAMS = ("/usr/bin/", "/bin/")
 # An old installer has put claude in a secret place, where it is no secret.
 LOCAL_INSTALL = "/.claude/local/node_modules/@anthropic-ai"
+MARKS = {"bwrap": b"bwrap", "pasta": b"passt", "nft": b"nft"}  # what each has in it
 PURPOSE = {
     "bwrap": "makes the box",
     "pasta": "connects a box with a network of its own",
@@ -199,6 +200,13 @@ def check_named(host: Host, *named: Word | None) -> None:
             )
 
 
+def _check_kind(tree: Tree, named: Word, path: str, name: str) -> None:
+    """Raise a Problem if somebody names another program: it does not hold its own name. A script may call anything."""
+    content = tree.read(path) or b""
+    if content.startswith(b"\x7fELF") and MARKS[name] not in content:
+        raise Problem(f"{named.origin.shown}: {path} is not {name}", f"look for it: command -v {name}")
+
+
 def _choose(host: Host, name: str, named: Word | None, reach: Reach, *further: str) -> str:
     """The program to use. One in a place where agents can write is refused, whoever names it."""
     check_named(host, named)
@@ -208,6 +216,8 @@ def _choose(host: Host, name: str, named: Word | None, reach: Reach, *further: s
         raise _not_installed(host.tree, name)
     if reach.leads_through(path):
         raise Problem(f"{name} would come from where an agent can write: {path}", another(name))
+    if named is not None:
+        _check_kind(host.tree, named, path, name)
     return host.tree.resolve(path) or path
 
 

@@ -12,6 +12,7 @@ from claudebox.host.tree import Tree
 from claudebox.paths import is_inside
 from claudebox.record import Record
 
+BOX_NAME = "claudebox"  # the name of the machine in each box
 NIX_STORE = "/nix/store"
 NIX_SOCKETS = "/nix/var/nix/daemon-socket"
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "NIX_SSL_CERT_FILE")
@@ -91,8 +92,14 @@ NAMESPACE_LIMIT = "/proc/sys/user/max_user_namespaces"
 CONTAINER_MARKS = ("/.dockerenv", "/run/.containerenv")
 
 
+def is_in_box(tree: Tree) -> bool:
+    """Whether this is a box of claudebox, by the name that a machine has there."""
+    return (tree.text("/proc/sys/kernel/hostname") or "").strip() == BOX_NAME
+
+
 def doubts_namespaces(tree: Tree, bwrap: str) -> bool:
-    return is_container(tree) or is_restricted(tree, bwrap) or is_switched_off(tree) or is_limited(tree)
+    doubts = (is_in_box, is_container, is_switched_off, is_limited)
+    return is_restricted(tree, bwrap) or any(doubt(tree) for doubt in doubts)
 
 
 def is_restricted(tree: Tree, bwrap: str) -> bool:

@@ -85,10 +85,10 @@ def _added(sections: tuple[Section, ...], label: str) -> list[str]:
 
 
 def _read_only(home: str, mounts: list[Mount], added: list[str]) -> Row:
-    """What somebody asked for, by its path; what every box has, by its number."""
+    """What somebody asked for, by its path, and what every box has."""
     shown = [mount for mount in mounts if mount.kind == RO]
     asked = tuple(mount_text(mount, home) for mount in shown if mount.origin.is_said)
-    usual = ", ".join([f"{counted(len(shown) - len(asked), 'path')} of the system", *added])
+    usual = ", ".join(["the system", *added])
     return Row(READ_ONLY, asked, f"and {usual}" if asked else usual, is_usual=not asked)
 
 
@@ -103,20 +103,18 @@ def _writable(plan: Plan, mounts: list[Mount], added: list[str]) -> Row:
 
 
 def _variables(plan: Plan) -> Row:
-    """What somebody asked for, and how many others. Each that looks secret has a finding below."""
+    """What somebody asked for, and the others. Each that looks secret has a finding below."""
     without_secret = [variable for variable in plan.environment if not variable.secret]
     asked = tuple(variable_text(one) for one in without_secret if one.origin.is_said and not one.is_ours)
     secret = len(plan.environment) - len(without_secret)
-    usual = f"{'and ' if asked else ''}{counted(len(without_secret) - len(asked), 'usual one')}"
+    usual = f"{'and ' if asked else ''}the usual ones"
     looks = f"{secret} more that look{'s' if secret == 1 else ''} secret: see below" if secret else "none looks secret"
     return Row(VARIABLES, asked, f"{usual}, {looks}")
 
 
 def _outside(plan: Plan) -> Row:
     places = tuple(shorten_home(place.path, plan.person.home) for place in plan.outside.places)
-    variables = counted(plan.outside.variables, "variable")
-    number = f"{variables}, {counted(len(places), 'secret place')}{':' if places else ''}"
-    return Row("outside", (number, *places), most=2)
+    return Row("outside", places, f"{'and ' if places else ''}all other files and variables", most=2)
 
 
 def _lines(row: Row, most: int, style: Style) -> list[str]:

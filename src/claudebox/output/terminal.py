@@ -17,7 +17,7 @@ HEIGHT = 24  # lines, where nobody knows better
 LONGEST_LINE_BYTES = 4096  # a terminal hands over no more at once
 KEEP = "keep"
 PAGER = "less -R"
-WHAT_CAN_BE_ANSWERED = "Answer with a word of the question, or with its first letter.\n"
+WHAT_CAN_BE_ANSWERED = "Answer with a word of the question, or with its first letter; ? says what they do.\n"
 
 
 def errors_style() -> Style:
@@ -108,10 +108,11 @@ def says_yes(question: str) -> bool:
     return ask(question) in ("y", "yes")
 
 
-def choose(asking: Callable[[str], str], question: str, words: tuple[str, ...], default: str) -> tuple[str, str]:
+def choose(asking: Callable[[str], str], question: str, words: dict[str, str], default: str) -> tuple[str, str]:
     """Ask for one of the words, or its first letter. Returns the word, and what was typed behind it.
 
-    A bare Enter is the default. A no keeps everything, and so it is if nobody can be asked.
+    A bare Enter is the default, `?` says what each word does. A no keeps everything, and so it is if nobody can be
+    asked.
     """
     while True:
         try:
@@ -122,7 +123,8 @@ def choose(asking: Callable[[str], str], question: str, words: tuple[str, ...], 
         for word in words:
             if said in (word, word[0]):
                 return word, rest.strip()
-        say(WHAT_CAN_BE_ANSWERED)
+        explained = "".join(f"  {word:<12}{does}\n" for word, does in words.items())
+        say(explained if said == "?" else WHAT_CAN_BE_ANSWERED)
 
 
 def numbers_in(said: str, most: int) -> set[int]:

@@ -113,13 +113,16 @@ class Baseline(Record):
     since: int  # nanoseconds
     known: dict[str, tuple[int, int]]  # inode and time of the last change, by path
     project: int = 0  # the inode of the project's directory; 0 if that was not noted
+    generation: int = 0  # of that inode; 0 if it is not known
 
-    def is_other(self, status: os.stat_result) -> bool:
+    def is_other(self, status: os.stat_result, generation: int) -> bool:
         """Whether this is not the directory over which the layer was made: somebody has put it in its place.
 
         Some file systems number their files anew when they are mounted. That touches nothing.
         """
-        return self.project not in (0, status.st_ino) and self.is_touched("", status)
+        pair = self.generation, generation
+        is_another = self.project not in (0, status.st_ino) or (0 not in pair and pair[0] != pair[1])
+        return is_another and self.is_touched("", status)
 
     def is_touched(self, path: str, status: os.stat_result) -> bool:
         if status.st_ctime_ns < self.since:
@@ -156,7 +159,7 @@ class _Reader:
         self.changes: list[Change] = []
         self.never: list[Never] = []
         # How many of the directories around are conflicts themselves.
-        self.doubts = int(baseline.is_other(status))
+        self.doubts = int(baseline.is_other(status, files.generation(lower)))
 
     def compare(self, upper: int, lower: int | None, above: str, depth: int, *, is_hidden: bool) -> None:
         """Compare a directory of the layer with the host's. If it is hidden, nothing of the host's was visible."""

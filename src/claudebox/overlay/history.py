@@ -236,6 +236,18 @@ def _label(name: str) -> str:
     return f"{KINDS[kind]}{rest}" if kind in KINDS else "a stash" if kind.startswith("stash") else name.split(" ")[0]
 
 
+def find_base(bwrap: str, git_dir: str, before: Iterable[str], tip: str) -> str:
+    """After which commit those begin that only this tip leads to; "" if there are none.
+
+    Raises CannotTell."""
+    with open_objects(bwrap, git_dir, SECONDS) as objects:
+        new, trouble = History(objects, map(bytes.fromhex, before)).find_new(bytes.fromhex(tip))
+        if trouble:
+            raise CannotTell(trouble)
+        parents = objects.commit(new[0]).parents if new else ()
+        return parents[0].hex()[:12] if parents else "--root" if new else ""
+
+
 def find_checkout(layer: Layer, found: tuple[Change, ...], bwrap: str) -> list[Change]:
     """What a checkout in the box has left in a layer: those of the changes that are set apart and bring nothing new.
 

@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 
 TRIAL = "user.trial"  # an attribute: without those, a layer cannot mark a directory as replaced
 BIND_ALL = 0x1000 | 0x4000  # MS_BIND and MS_REC
+OF_ANOTHER = """\
+claudebox: review {0} is of another directory that was here before, and stays as it is:
+claudebox --review show {0} (or discard)
+"""
 NEEDS = "a layer needs Linux 5.11, and room on ext4, btrfs, xfs or tmpfs (df -h ~)"
 
 
@@ -69,7 +73,9 @@ def _take_layer(review: Review) -> tuple[Layer, int]:
     for layer in reversed(store.list_layers(review.place, review.project)):
         is_alike = layer.git == review.git and layer.is_whole == review.is_whole
         held = store.lock(layer) if is_alike else -1
-        if held >= 0 and store.has_room(layer, review.places):
+        if held >= 0 and store.is_of_another(layer):
+            say(OF_ANOTHER.format(layer.number))
+        elif held >= 0 and store.has_room(layer, review.places):
             from claudebox.overlay.landing import recover
 
             layer = store.extend(recover(layer), review.places)

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 
 MOST_LOOKS = 20  # for directories in each other that were locked
 KEEP, SHOW, QUARANTINE = "keep", "show", "quarantine"
+DOES = {
+    SHOW: "see what the files hold",
+    KEEP: "leave them where they are",
+    QUARANTINE: "move them out of the project; with numbers, some of them",
+}
 LAYER_GONE = (
     "claudebox: {} was removed or replaced while the box ran,\n"
     "  so no layer was over it any more: what is in it now may be the box's\n"
@@ -184,7 +189,7 @@ def _find_carried(plan: Plan, before: Picture) -> Carried | None:
 
 
 def _ask(plan: Plan, listed: list[Row], asking: Ask, view: View) -> None:
-    words = (SHOW, KEEP, QUARANTINE) if plan.state is not None else (SHOW, KEEP)
+    words = {word: does for word, does in DOES.items() if word != QUARANTINE or plan.state is not None}
     question = "Show, keep or quarantine? (q 1 2: some of them)" if plan.state is not None else "Show or keep?"
     is_shown = not listed[0][0].is_grave  # what is merely named need not be looked at first
     while True:

@@ -34,6 +34,14 @@ if TYPE_CHECKING:
     Ask = Callable[[str], str]
 
 LAND, EVERYTHING, CHOOSE, SHOW, DISCARD = "land", "all", "choose", "show", "discard"
+DOES = {
+    LAND: "bring the changes and commits here, as the question says",
+    EVERYTHING: "bring all of them here; conflicts stay in the review",
+    CHOOSE: "pick from a list of the changes, by number",
+    SHOW: "see the differences first",
+    KEEP: "decide later, with claudebox --review land",
+    DISCARD: "throw all of it away, after a question",
+}
 BEHIND = "What is committed of it, git here shows as changed until it lands.\n"
 MOST_INLINE = 16  # rows of a list that fit on a screen with the question
 
@@ -130,7 +138,7 @@ def in_advance(changes: Sequence[Change], how: str) -> list[Change]:
 
 
 def _ask(kept: Kept, asking: Ask) -> None:
-    words = (LAND, EVERYTHING, *((CHOOSE,) if kept.changes else ()), SHOW, KEEP, DISCARD)
+    words = {word: does for word, does in DOES.items() if word != CHOOSE or kept.changes}
     while True:
         word, _ = choose(asking, question(kept.changes, has_commits=bundle.has_news(kept.layer)), words, KEEP)
         if word in (LAND, EVERYTHING):

@@ -134,7 +134,7 @@ def load(place: str, name: str) -> Layer | None:
             directory,
             note["project"],
             note["git"],
-            Baseline(int(note["since"]), known, int(note.get("inode", 0))),
+            Baseline(int(note["since"]), known, int(note.get("inode", 0)), int(note.get("generation", 0))),
             tuple(note.get("places", ("",))),
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
@@ -146,7 +146,7 @@ def make_layer(place: str, project: str, git: str, places: tuple[str, ...] = (""
     try:
         files.make_private(place)
         number = _next_number(place, is_noted="" in places)
-        baseline = Baseline(now(), {}, os.stat(project).st_ino)
+        baseline = Baseline(now(), {}, *_identity(project))
         layer = Layer(number, f"{place}/{number}", project, git, baseline, places)
         _make_directories(layer)
         # Nothing is in it yet, so nobody has to wait for the disk.
@@ -155,6 +155,17 @@ def make_layer(place: str, project: str, git: str, places: tuple[str, ...] = (""
         hint = "see whether the disk is full: df -h ~"
         raise Problem(f"no layer can be made in {place}: {error.strerror}", hint) from None
     return layer
+
+
+def _identity(project: str) -> tuple[int, int]:
+    with files.Open(files.open_directory(project)) as here:
+        return os.fstat(here).st_ino, files.generation(here)
+
+
+def is_of_another(layer: Layer) -> bool:
+    """Whether the directory of the project was deleted, and another one made at its path."""
+    with files.Open(files.open_directory(layer.project)) as here:
+        return layer.baseline.is_other(os.fstat(here), files.generation(here))
 
 
 def extend(layer: Layer, places: tuple[str, ...]) -> Layer:
@@ -279,7 +290,7 @@ def note(layer: Layer, *, is_safe: bool = True) -> None:
     text = (
         f'{{"form": {NOTE_FORM}, "project": {quoted(layer.project)}, "git": {quoted(layer.git)}, '
         f'"places": [{", ".join(map(quoted, layer.places))}], "since": {layer.baseline.since}, '
-        f'"inode": {layer.baseline.project}, "known": {{{known}}}}}'
+        f'"inode": {layer.baseline.project}, "generation": {layer.baseline.generation}, "known": {{{known}}}}}'
     )
     files.write_whole(f"{layer.directory}/note", text.encode(), is_safe=is_safe)
 

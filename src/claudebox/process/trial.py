@@ -122,6 +122,9 @@ def require_namespaces(host: Host, bwrap: str) -> None:
 
 def explain(tree: Tree, bwrap: str, message: str) -> tuple[str, tuple[str, ...]]:
     """The reason behind a message of bwrap, and what to type. The likeliest reason comes first."""
+    if system.is_in_box(tree):
+        what = "you are in a box of claudebox already, and none can be made in it"
+        return what, ("exit", "claudebox --userns on … (outside, for a box in which others can be made)")
     if system.is_restricted(tree, bwrap) and ("uid map" in message or "RTM_NEWADDR" in message):
         why = "AppArmor lets only known programs use user namespaces (Ubuntu 23.10 and later)"
         if tree.exists(system.APPARMOR_PROFILE):

@@ -159,7 +159,7 @@ PASS_ENV = Setting(
 
 PASSTHROUGH, BROKER, NONE = "passthrough", "broker", "none"
 AUTH = Setting(
-    *("auth", REACH, "Claude's login: passthrough (default), broker or none; the broker keeps it outside"),
+    *("auth", REACH, "login and keys: passthrough (default), broker or none; the broker keeps them outside"),
     Choice(PASSTHROUGH, BROKER, NONE, default=PASSTHROUGH),
     variable="CLAUDEBOX_AUTH",
     tightens=True,
@@ -271,6 +271,7 @@ OWN: tuple[Setting[object], ...] = (
     Setting("network_log", LOOK, "show what boxes of this project reached by name, and what was refused", Mode()),
     Setting("suggest", LOOK, "with --network-log: the settings that would allow it", Switch()),
     Setting("check", LOOK, "check this machine, say how to fix it", Mode(), is_daily=True),
+    Setting("import_history", TEND, "copy the conversations that claude had in this project outside of boxes", Mode()),
     Setting("setup", TEND, "try what this machine can do of the strict box, and make it your choice", Mode()),
     Setting("prove", TEND, "attack the box that these options build, from inside, and say what held", Mode()),
     Setting("against", TEND, "with --prove: attack what this command starts instead", Operand(), usage="CMD"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.record import Record
-from claudebox.settings.table import ON, PROFILE, REVIEW, Setting, Table
+from claudebox.settings.table import ON, PROFILE, PROGRAM, REVIEW, Setting, Table
 from claudebox.settings.types import COMMAND, MODE, SWITCH
 
 LAUNCH = "launch"
@@ -201,8 +201,9 @@ def _option(mode: str) -> str:
 def _check_words(mode: str, line: _CommandLine) -> None:
     """Refuse words that do not belong together."""
     if "json" in line.switches and mode not in JSON_MODES:
-        hint = "leave out --json; for claude's answer: -p --output-format json"
-        raise Problem("this prints no data that could be JSON", hint)
+        modes = " ".join(map(_option, JSON_MODES))
+        what = f"this prints no data that could be JSON; --json goes with one of: {modes}"
+        raise Problem(what, "claudebox --audit --json\n      for claude's answer: -p --output-format json")
     for name, (needed, message, hint) in NEEDS_MODE.items():
         if (name in line.switches or name in dict(line.said)) and mode != needed:
             raise Problem(message, hint)
@@ -210,6 +211,8 @@ def _check_words(mode: str, line: _CommandLine) -> None:
         raise Problem(f"{_option(mode)} does not know `{line.claude[0]}`", f"claudebox {_option(mode)}")
     if "shell" in line.switches and (line.claude or line.run is not None):
         raise Problem("--shell takes no command and no arguments", "to run a command in the box: --run CMD ARG…")
+    if PROGRAM.name in dict(line.said) and (line.run is not None or "shell" in line.switches):
+        raise Problem("--program names the agent to start, and --run or --shell starts none", "choose one")
     if line.claude and line.run is not None:
         what = f"`{line.claude[0]}` is meant for claude, but --run starts another program"
         raise Problem(what, "put the program's own arguments after it: --run CMD ARG…")

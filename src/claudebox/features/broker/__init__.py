@@ -6,7 +6,7 @@ from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Broker, Launch, Plan
-from claudebox.settings.table import AUTH, OFF, ON, REACH, Setting
+from claudebox.settings.table import AUTH, OFF, ON, PASSTHROUGH, REACH, Setting
 from claudebox.settings.table import BROKER as CHOSEN
 from claudebox.settings.types import Choice, Limit, List
 
@@ -33,9 +33,16 @@ class BrokerFeature(Feature):
     settings = (AUTH_LIMITS, BROKER_FETCH)
 
     def applies(self, facts: Facts) -> bool:
-        return facts.settings[AUTH].text == CHOSEN or facts.settings[BROKER_FETCH].origin.is_typed
+        said = facts.settings[AUTH].text
+        # With --auth none, a box has nothing with which it could ask for more.
+        is_limited = said == PASSTHROUGH and bool(facts.settings[AUTH_LIMITS])
+        return said == CHOSEN or is_limited or facts.settings[BROKER_FETCH].origin.is_typed
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        if facts.settings[AUTH].text != CHOSEN and facts.settings[AUTH_LIMITS]:
+            limit = facts.settings[AUTH_LIMITS][0]
+            what = f"{limit.origin.shown}: only the broker counts requests, and this box would have the login itself"
+            raise Problem(what, "choose: --auth broker, or leave the limit out")
         if facts.settings[AUTH].text != CHOSEN:
             what = f"{BROKER_FETCH.option} has no meaning with --auth {facts.settings[AUTH].text}"
             raise Problem(what, f"--auth {CHOSEN}")

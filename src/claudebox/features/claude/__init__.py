@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import posixpath
 
 from claudebox.errors import Problem, quote, suppress
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts
@@ -15,11 +14,12 @@ from claudebox.host.programs import (
     ClaudeInstall,
     another,
     check_files,
+    check_named,
     choose_agent,
     install_mounts,
     npm_install,
 )
-from claudebox.host.secrets import secret_value
+from claudebox.host.secrets import refuse_readable, secret_value
 from claudebox.host.tree import Tree
 from claudebox.host.variables import API_KEY, LEADING, shown_way
 from claudebox.model import (
@@ -41,11 +41,10 @@ from claudebox.model import (
     SecretPlace,
     Step,
 )
-from claudebox.paths import absolute, is_below, is_inside, parents
-from claudebox.record import Record
+from claudebox.paths import is_below, is_inside, parents, shorten_home
 from claudebox.sandbox.mounts import find_holder
-from claudebox.settings import MountWish, Settings, Word
-from claudebox.settings.table import AUTH, BROKER, CLAUDE, CLAUDE_PATH, PROGRAM
+from claudebox.settings import Settings, Word
+from claudebox.settings.table import AUTH, BROKER, CLAUDE, CLAUDE_PATH, ENV, PROGRAM
 from claudebox.settings.words import Request
 from claudebox.state import check_state, memory
 from claudebox.state.claude_settings import (
@@ -63,27 +62,41 @@ from claudebox.state.reach import Reach, TrustedSource, reach_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
 
     from claudebox.features import CheckRow, Deed, Section
-    from claudebox.features.claude.configuration import Admitted
+    from claudebox.features.claude.configuration import Runnable
+
+    T = TypeVar("T")
 
 RULE = "claude"
 AGENT = "agent"  # the rule by which another agent has something
 
 HISTORY = Origin.of_rule(RULE, "conversations and state of this project")
 YOUR_CONFIGURATION = Origin.of_rule(RULE, "your configuration")
-YOUR_PROGRAM = Origin.of_rule(RULE, "your status line, or a hook")
+YOUR_PROGRAM = Origin.of_rule(RULE, "your status line, a hook, or an MCP server")
 NONE_THERE = Origin.of_rule(RULE, "you have none")
 AWARENESS = Origin.of_rule(RULE, "what the agent is told about the box")
 VARIABLES = Origin.of_rule(RULE, "so that Claude finds its home and leaves its installation alone")
+
+OUTSIDE = Finding(
+    Finding.NOTE,
+    "conversations",
+    "those of this project that you had outside stay there: claudebox --import-history copies them",
+)
 
 # Directories of the user's own configuration. Every box has them, empty if need be: from inside, a mount cannot be
 # replaced by a symlink, into which a later launch would mount.
 SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
 SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 LARGEST_SCRIPT = 1 << 18
+OF_INSTALLATION = ("install", "update", "upgrade")  # words of claude
+INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")  # of a project
 MANAGED = "/etc/claude-code"
+CHANGED = """
+claudebox: that is for the boxes of this project; claude outside lacks it.
+It is in {}/.claude.json
+"""
 DEFAULT_MEMORY = "# Memory\n\nYou have no CLAUDE.md of your own. claudebox shows this one in its place.\n"
 
 
@@ -94,6 +107,10 @@ class Claude(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         install, claude = facts.install, facts.claude
         assert install is not None
+        if facts.runs_claude and facts.request.claude[:1] and facts.request.claude[0] in OF_INSTALLATION:
+            word = facts.request.claude[0]
+            what = f"`{word}` changes the installation of claude, which a box sees read-only"
+            raise Problem(what, f"outside of the box: claude {word}")
         path = f"{facts.home}/.local/bin/claude"  # in the box, however it is installed on the host
         words = (path, "--dangerously-skip-permissions", *(word.text for word in facts.words))
         program = Program("claude", words, Origin.of_rule(RULE, install.kind))
@@ -105,13 +122,15 @@ class Claude(Feature):
             mounts=(
                 *install_mounts(install, path, facts.project, RULE),
                 *(home := home_mounts(claude, facts.trusted)),
-                *program_mounts(facts, home),
+                *program_mounts(facts, home, named := files_of_servers(facts)),
+                *server_mounts(facts, draft.mounts, named),
                 *managed_mounts(facts.tree, claude),
             ),
             variables=tuple(EnvVar(name, value, VARIABLES, is_ours=True) for name, value in values.items()),
             path=(Directory(f"{facts.home}/.local/bin", Directory.CLAUDE),),
             steps=(Step(Step.AFTER, self),) if is_conversation else (),
             program=program if facts.runs_claude else None,
+            findings=_conversations_outside(facts) if is_conversation else (),
             policy=facts.tree.text(f"{MANAGED}/CLAUDE.md") or "",
         )
 
@@ -121,19 +140,26 @@ class Claude(Feature):
         check_state(facts.tree, claude.all_projects, claude.instance, person.uid)
 
         def can_run(command: str) -> bool:
-            from claudebox.features.claude.configuration import Runnable
-
-            return Runnable(facts.tree, plan.mounts, draft.search_path, person.home).can_run(command)
+            return self._inside(facts, draft, plan).can_run(command)
 
         # Claude remembers the end of a key: with a broker not even that enters.
         key = next((one.value for one in plan.environment if one.name == API_KEY), "")
         key = "" if facts.settings[AUTH].text == BROKER else key
         preparations, left_out = seed_state(facts, key, can_run)
         notes = [Finding(Finding.NOTE, "left out", line) for line in left_out]
+        if any(b"@" in (facts.tree.read(path) or b"") for path in instructions(facts)):
+            from claudebox.features.claude.imports import find_lost_imports
+
+            notes += find_lost_imports(facts, self._inside(facts, draft, plan))
         return plan.replace(
             preparations=(*plan.preparations, *home_preparations(claude, plan.mounts), *preparations),
             findings=(*plan.findings, *notes, *facts.trusted.findings()),
         )
+
+    def _inside(self, facts: Facts, draft: Draft, plan: Plan) -> Runnable:
+        from claudebox.features.claude.configuration import Runnable
+
+        return Runnable(facts.tree, plan.mounts, draft.search_path, facts.host.person.home)
 
     def check(self, host: Host, settings: Settings) -> list[CheckRow]:
         from claudebox.process.trial import FAIL, OK, CheckRow, run, version_number
@@ -160,15 +186,41 @@ class Claude(Feature):
         from claudebox.output.terminal import say
 
         assert launch.plan.state is not None
+        home = shorten_home(launch.plan.state.claude, launch.plan.person.home)
         prompts = f"{launch.plan.state.claude}/history.jsonl"  # Claude adds a line for each
         before, is_shown = _time_of(prompts), os.isatty(0) and os.isatty(1)
+        servers = servers_of_boxes(launch.plan)
 
         def tell(_: bool) -> None:
+            if servers_of_boxes(launch.plan) != servers:
+                say(CHANGED.format(home))
             if is_shown and _time_of(prompts) != before:
                 with suppress(OSError):  # the terminal is gone
                     say(f"\nResume it in a box with:\nclaudebox {_last_conversation(prompts)}\n")
 
         return tell
+
+
+def servers_of_boxes(plan: Plan) -> dict[str, Any]:
+    """The MCP servers that boxes of the project have, if Claude was asked about them: `claudebox mcp add …`."""
+    if plan.state is None or "mcp" not in plan.program.argv:
+        return {}
+    from claudebox.features.claude.configuration import users_servers
+
+    with suppress(Problem):  # the agent can write anything there
+        return users_servers(load(Tree(), f"{plan.state.claude}/.claude.json"), plan.project)
+    return {}
+
+
+def _conversations_outside(facts: Facts) -> tuple[Finding, ...]:
+    """Offer them until boxes of the project have conversations of their own."""
+    claude, tree = facts.claude, facts.tree
+    if tree.lstat(f"{claude.state}/projects") is not None or tree.lstat(f"{claude.users}/projects") is None:
+        return ()
+    from claudebox.state.conversations import conversations, directories
+
+    places = directories(tree, claude.users, facts.project)
+    return (OUTSIDE,) if any(conversations(tree, place, facts.project) for place in places) else ()
 
 
 def _time_of(path: str) -> int:
@@ -181,11 +233,12 @@ def _last_conversation(prompts: str) -> str:
 
     The agent can write this file, so all that is shown of it has the form of a name. An older Claude notes none.
     """
+    from claudebox.state.conversations import is_name
+
     with suppress(OSError), Open(os.open(prompts, READ)) as file:
         end = os.pread(file, LAST_PROMPTS, max(0, os.fstat(file).st_size - LAST_PROMPTS))
         name = end.decode("ascii", "replace").rpartition('"sessionId":"')[2].partition('"')[0]
-        parts = name.split("-")
-        if [*map(len, parts)] == [8, 4, 4, 4, 12] and set("".join(parts)) <= set("0123456789abcdef"):
+        if is_name(name):
             return f"--resume {name}"
     return "--continue"
 
@@ -214,22 +267,9 @@ class Options(Feature):
         return facts.runs_claude and bool(facts.words)
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        """Ask for what the options name and the box lacks. If it does not exist, claude itself complains best."""
-        tree, wishes, preparations = facts.tree, [], []
-        for option, said in _mentions(facts.words):
-            path = absolute(said.text, facts.project, facts.home)
-            above = find_holder(path, draft.mounts)
-            if said.text.startswith("{") or above is None or above.kind in FROM_HOST:
-                continue
-            rule = PATH_OPTIONS[option]
-            directory = tree.resolve(posixpath.dirname(path))
-            if rule.creates and directory is not None and tree.lstat(path) is None:
-                new = f"{directory}/{posixpath.basename(path)}"
-                preparations.append(Preparation(Preparation.EMPTY_FILE, new))
-                wishes.append(MountWish(rule.access, path, "", said.origin, is_new=True))
-            elif tree.exists(path):
-                wishes.append(MountWish(rule.access, path, "", said.origin))
-        return Contribution(wishes=tuple(wishes), preparations=tuple(preparations))
+        from claudebox.features.claude import options
+
+        return options.decide(facts, draft)
 
 
 class Agents(Feature):
@@ -252,6 +292,11 @@ class Agents(Feature):
         return (Section(adds=((WRITABLE, f"{name}'s state"), (READ_ONLY, name))),)
 
 
+def instructions(facts: Facts) -> list[str]:
+    """The files with what the user, and this project, tell Claude."""
+    return [f"{facts.claude.users}/CLAUDE.md", *(f"{facts.project}/{name}" for name in INSTRUCTIONS)]
+
+
 def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
     mounts = [Mount(RW, home.place, HISTORY, source=home.state)]
     for name in SHOWN_DIRECTORIES:
@@ -268,9 +313,9 @@ def home_mounts(home: ClaudeHome, trusted: TrustedSource) -> list[Mount]:
     return [*mounts, _shown_file(home, "keybindings.json", keys)] if keys else mounts
 
 
-def program_mounts(facts: Facts, mounts: list[Mount]) -> list[Mount]:
-    """Show the scripts in Claude's own directory that the status line and hooks run, unless a mount does already."""
-    own = [path for path in facts.users.runs if is_below(path, facts.claude.users)]
+def program_mounts(facts: Facts, mounts: list[Mount], named: tuple[str, ...]) -> list[Mount]:
+    """Show the scripts in Claude's own directory that are run from there, unless a mount does already."""
+    own = [path for path in (*facts.users.runs, *named) if is_below(path, facts.claude.users)]
     covered = [mount.path for mount in mounts if mount.kind == RO]
     lacking = [path for path in own if not any(is_inside(path, place) for place in covered)]
     found = {path: facts.trusted.find(path, is_dir=False) for path in lacking}
@@ -281,9 +326,51 @@ def program_mounts(facts: Facts, mounts: list[Mount]) -> list[Mount]:
     ]
 
 
-def _is_script(tree: Tree, path: str) -> bool:
+def server_mounts(facts: Facts, mounts: tuple[Mount, ...], named: tuple[str, ...]) -> list[Mount]:
+    """Show the other scripts and programs that the user's MCP servers name, unless a mount does already."""
+    tree, reach = facts.tree, facts.reach
+    found = {path: tree.resolve(path) or "" for path in named if not is_inside(path, facts.project)}
+    return [
+        Mount(RO, path, YOUR_PROGRAM, source=real, is_dir=False, consent=ANY_VERSION)
+        for path, real in found.items()
+        if tree.is_file(real)
+        and not ((holder := find_holder(path, mounts)) and holder.kind in FROM_HOST)
+        and not refuse_readable(real, facts.person.homes, facts.places)
+        and not reach.leads_through(path)
+        and _is_script(tree, real, may_be_binary=True)
+    ]
+
+
+def files_of_servers(facts: Facts) -> tuple[str, ...]:
+    """What the user's MCP servers name. It is noted, so that their file is read only when it has changed."""
+    source = _servers_source(facts)
+    if not source.changed:
+        return source.named
+    from claudebox.features.claude.configuration import named_files, users_servers
+
+    servers = users_servers(load(facts.tree, source.path), facts.project)
+    return _not_too_deep(lambda: named_files(servers, _passed(facts), facts.home), source.path)
+
+
+def _passed(facts: Facts) -> frozenset[str]:
+    """The variables that somebody passes by name, secret or not."""
+    said = {wish.name for wish in facts.settings[ENV] if wish.value is not None or wish.name in facts.host.environ}
+    return frozenset(said)
+
+
+def _servers_source(facts: Facts) -> _Source:
+    """Where the user's MCP servers are. What is passed decides which of them enter."""
+    beside = f"{facts.claude.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
+    named = beside if facts.tree.exists(beside) else f"{facts.claude.all_projects.home}/.claude.json"
+    path, note = facts.trusted.find(named, is_dir=False), facts.claude.instance.servers_note
+    return _Source(facts.tree, path, note, facts.host.person.uid, " ".join(sorted(_passed(facts))))
+
+
+def _is_script(tree: Tree, path: str, *, may_be_binary: bool = False) -> bool:
     """Whether a program runs it, and it holds no secret: a command may name any file, a login too."""
     content = tree.read(path, limit=LARGEST_SCRIPT + 1) or b""
+    if may_be_binary and content.startswith(b"\x7fELF") and tree.is_executable(path):
+        return True
     is_program = tree.is_executable(path) or content.startswith(b"#!") or path.endswith(SCRIPT_ENDINGS)
     return is_program and len(content) <= LARGEST_SCRIPT and not secret_value(content.decode(errors="replace"))
 
@@ -354,15 +441,18 @@ def find_claude(
 
     Another agent does not get it, nor its login.
     """
-    starts_agent = request.run is None and not request.shell
-    if starts_agent and settings[PROGRAM].text != CLAUDE:
+    starts_agent, named = request.run is None and not request.shell, settings[CLAUDE_PATH]
+    is_claudes = starts_agent and settings[PROGRAM].text == CLAUDE
+    if not is_claudes:
+        check_named(host, named)
+    if starts_agent and not is_claudes:
         return None
     try:
-        found = choose_claude(host, settings[CLAUDE_PATH], reach)
+        found = choose_claude(host, named, reach)
         check_files(found, host.person.homes, places, another(CLAUDE))
         return found
     except Problem:
-        if starts_agent:
+        if is_claudes or named is not None:
             raise
         return None
 
@@ -395,7 +485,7 @@ def names_programs(content: bytes) -> str:
 
 
 # The number changes when boxes get something else of the same file: then it is copied anew.
-COPIED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.", number=2)
+COPIED = Form("A file of yours as it was when boxes got a copy of it, what it names, and what was left out.", number=2)
 ANSWERED = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
 LAST_PROMPTS = 1 << 16  # bytes
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used
@@ -405,9 +495,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     """Copy what changed since the last launch, and answer Claude's first questions. Returns what was left out, too."""
     tree, users, home, project, uid = facts.tree, facts.users, facts.claude, facts.project, facts.host.person.uid
     settings = _Source(tree, users.path, home.instance.settings_note, uid)
-    beside = f"{home.users}/.claude.json"  # where CLAUDE_CONFIG_DIR puts it
-    named = beside if tree.exists(beside) else f"{home.all_projects.home}/.claude.json"
-    state = _Source(tree, facts.trusted.find(named, is_dir=False), home.instance.servers_note, uid)
+    state = _servers_source(facts)
     answers = (f"project {memory.escape(project)}", f"key {memory.escape(api_key[-KEY_TAIL:])}")
     are_answered = memory.recall(tree, home.instance.answered, ANSWERED, uid) == answers
     preparations: list[Preparation] = []
@@ -421,10 +509,11 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     # The agent may have reset the state, and the answers in it.
     is_prepared = b'"hasCompletedOnboarding"' in current and b'"hasTrustDialogAccepted"' in current
     if state.changed or not is_prepared or not are_answered:
-        from claudebox.features.claude.configuration import admit_servers
+        from claudebox.features.claude.configuration import admit_servers, users_servers
 
-        servers = _not_too_deep(lambda: admit_servers(load(tree, state.path).get("mcpServers"), can_run), state.path)
-        state.left_out = servers.left_out
+        passed, known = _passed(facts), users_servers(load(tree, state.path), project)
+        servers = _not_too_deep(lambda: admit_servers(known, passed, can_run), state.path)
+        state.left_out, state.named = servers.left_out, files_of_servers(facts)
         try:
             merged = merge_state(current, f"{home.state}/.claude.json", project, api_key, servers.value)
         except Problem as problem:
@@ -437,7 +526,7 @@ def seed_state(facts: Facts, api_key: str, can_run: Callable[[str], bool]) -> tu
     return preparations, (*settings.left_out, *state.left_out)
 
 
-def _not_too_deep(work: Callable[[], Admitted], path: str) -> Admitted:
+def _not_too_deep(work: Callable[[], T], path: str) -> T:
     try:
         return work()
     except RecursionError:
@@ -447,19 +536,23 @@ def _not_too_deep(work: Callable[[], Admitted], path: str) -> Admitted:
 class _Source:
     """A file of the user, and the note of how it was when it was last copied."""
 
-    def __init__(self, tree: Tree, path: str | None, note: str, uid: int) -> None:
+    def __init__(self, tree: Tree, path: str | None, note: str, uid: int, also: str = "") -> None:
         self.path = path or ""
         self.note_path = note
         status = tree.lstat(path) if path else None
         # The time of the last change cannot be set by anybody.
         times = f"{status.st_mtime_ns} {status.st_ctime_ns}" if status is not None else ""
         self.stamp = f"{times} {status.st_size} {status.st_ino}" if status is not None else "none"
+        self.stamp += also
         lines = memory.recall(tree, note, COPIED, uid)
         self.changed = lines[:1] != (self.stamp,)
-        self.left_out = lines[1:]
+        self.named = tuple(line for line in lines[1:] if line.startswith("/"))  # files that it names
+        self.left_out = tuple(line for line in lines[1:] if not line.startswith("/"))
 
     def note(self) -> Preparation:
-        return memory.note(self.note_path, COPIED, (self.stamp, *printable(self.left_out)), is_private=True)
+        return memory.note(
+            self.note_path, COPIED, (self.stamp, *self.named, *printable(self.left_out)), is_private=True
+        )
 
 
 def current_state(tree: Tree, home: ClaudeHome) -> bytes:
@@ -513,53 +606,3 @@ def _state_file(path: str, value: dict[str, Any]) -> Preparation:
     import json
 
     return Preparation(Preparation.FILE, path, json.dumps(value, indent=2).encode() + b"\n", is_private=True)
-
-
-# The files of the host that enter because an option of claude names them
-
-REASON = "named by an option of claude"
-
-
-class PathOption(Record):
-    """How an option of claude uses the path that follows it."""
-
-    access: str
-    takes_several: bool = False
-    creates: bool = False
-
-
-PATH_OPTIONS = {
-    "--add-dir": PathOption(RW, takes_several=True),
-    "--append-system-prompt-file": PathOption(RO),
-    "--debug-file": PathOption(RW, creates=True),
-    "--mcp-config": PathOption(RO, takes_several=True),
-    "--plugin-dir": PathOption(RO),
-    "--settings": PathOption(RO),
-    "--system-prompt-file": PathOption(RO),
-}
-
-
-def _mentions(words: tuple[Word, ...]) -> list[tuple[str, Word]]:
-    """Every option of claude that takes a path, and the path with where that was said."""
-    mentions = []
-    waiting: Word | None = None  # the option whose values these are
-    for word in words:
-        name, has_value, value = word.text.partition("=")
-        if name in PATH_OPTIONS:
-            if has_value:
-                mentions.append(_mention(word.replace(text=name), word.replace(text=value)))
-            waiting = None if has_value else word
-        elif word.text.startswith("-"):
-            waiting = None
-        elif waiting is not None:
-            mentions.append(_mention(waiting, word))
-            waiting = waiting if PATH_OPTIONS[waiting.text].takes_several else None
-    return mentions
-
-
-def _mention(option: Word, value: Word) -> tuple[str, Word]:
-    """A path counts as typed if both words are: a typed prompt after an option in a file may happen to be a path."""
-    if option.origin.is_typed and value.origin.is_typed:
-        return option.text, value.replace(origin=Origin.of_option(option.text, REASON))
-    said = option.origin if value.origin.is_typed else value.origin
-    return option.text, value.replace(origin=said.replace(reason=REASON))

@@ -81,7 +81,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
     agent = AGENTS[facts.settings[PROGRAM].text]
     if facts.settings[AUTH].text == BROKER:
         what = f"the broker knows only Claude's API, and {agent.name} has another one"
-        raise Problem(what, "choose: --auth none for this start")
+        raise Problem(what, "choose: --auth none, and --env NAME for a key that it needs")
     if facts.state is None:
         directory = facts.claude.all_projects.directory
         raise Problem(f"{directory} cannot be used, where the state of {agent.name} is kept", f"ls -ld {directory}")

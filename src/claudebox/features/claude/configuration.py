@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from claudebox.features.claude import SCRIPT_ENDINGS
 from claudebox.host.secrets import looks_secret, secret_value
 from claudebox.host.tree import Tree
 from claudebox.host.variables import LEADING, ROUTE_OF, is_harmless
@@ -101,27 +102,80 @@ def _split_hooks(hooks: Any, can_run: Callable[[str], bool]) -> tuple[dict[str, 
     return kept, left_out
 
 
-def admit_servers(servers: Any, can_run: Callable[[str], bool]) -> Admitted:
-    """The user's MCP servers whose program is in the box and that need no token."""
-    kept: dict[str, Any] = {}
-    left_out: list[str] = []
-    for name, server in servers.items() if isinstance(servers, dict) else ():
-        reason = _server_trouble(server, can_run)
-        if reason:
-            left_out.append(f"MCP server {name}: {reason}")
-        else:
-            kept[name] = server
-    return Admitted(kept, tuple(left_out))
+def users_servers(state: dict[str, Any], project: str) -> dict[str, Any]:
+    """The user's MCP servers: those of all projects, and those that `claude mcp add` noted for this one."""
+    projects = state.get("projects")
+    own = projects.get(project) if isinstance(projects, dict) else None
+    blocks = (state.get("mcpServers"), own.get("mcpServers") if isinstance(own, dict) else None)
+    return {name: server for block in blocks if isinstance(block, dict) for name, server in block.items()}
 
 
-def _server_trouble(server: Any, can_run: Callable[[str], bool]) -> str:
+def named_files(servers: dict[str, Any], passed: frozenset[str], home: str) -> tuple[str, ...]:
+    """The paths in the commands of the servers that could enter."""
+    usable = [_as_passed(one, passed) for one in servers.values() if not _server_trouble(one, passed, lambda _: True)]
+    words = (word.replace("${HOME}", "~", 1) for one in usable for word in _command(one))
+    paths = dict.fromkeys(normalize(expand_home(word, home)) for word in words if _is_path(word))
+    return tuple(path for path in paths if path.isprintable())
+
+
+def admit_servers(servers: dict[str, Any], passed: frozenset[str], can_run: Callable[[str], bool]) -> Admitted:
+    """The user's MCP servers whose program is in the box, and which need no secret but variables that are passed."""
+    troubles = {name: _server_trouble(server, passed, can_run) for name, server in servers.items()}
+    kept = {name: _as_passed(server, passed) for name, server in servers.items() if not troubles[name]}
+    return Admitted(kept, tuple(f"MCP server {name}: {why}" for name, why in troubles.items() if why))
+
+
+def _server_trouble(server: Any, passed: frozenset[str], can_run: Callable[[str], bool]) -> str:
     if not isinstance(server, dict):
         return "it is not described as a server"
-    if server.get("headers") or server.get("headersHelper") or _holds_secret(server):
-        return "it needs a secret"
-    if "url" in server:
+    entering = _as_passed(server, passed)
+    filled = _filled(entering, passed)  # what is left of a reference is one to a variable that the box lacks
+    variables, headers = (one if isinstance(one := filled.get(key), dict) else {} for key in ("env", "headers"))
+    secret = [str(name) for name, value in variables.items() if _holds_secret(value, str(name))]
+    lacking = [one for name in secret for one in (_references(str(variables[name])) or [name])]
+    lacking += [one for text in headers.values() for one in _references(str(text))]
+    texts = (*_command(filled), str(filled.get("url", "")))
+    lacking += [one for text in texts for one in _references(text) if looks_secret(one, one)]
+    if lacking:
+        return f"it needs a secret; export it, then: --env {' --env '.join(dict.fromkeys(lacking))}"
+    # Of a header, nobody can say whether it is a secret.
+    unnamed = [text for name, text in headers.items() if text == entering["headers"][name]]
+    if unnamed or entering.get("headersHelper") or _holds_secret({**filled, "headers": [*headers.values()]}):
+        return "it needs a secret; write ${NAME} in its place, export it, then: --env NAME"
+    scripts = [word for word in _command(entering)[1:] if word.startswith("/") and word.endswith(SCRIPT_ENDINGS)]
+    if "url" in entering or all(map(can_run, (str(entering.get("command", "")), *scripts))):
         return ""
-    return "" if can_run(str(server.get("command", ""))) else "its program is not in the box"
+    return "its program is not in the box; to show it: --mount-ro PATH"
+
+
+def _command(server: dict[str, Any]) -> list[str]:
+    arguments = server.get("args")
+    return [str(server.get("command", "")), *(map(str, arguments) if isinstance(arguments, list) else ())]
+
+
+def _as_passed(server: dict[str, Any], passed: frozenset[str]) -> dict[str, Any]:
+    """The server without values of its own for variables that the box has: a server gets those of Claude."""
+    variables = server.get("env")
+    if not isinstance(variables, dict) or passed.isdisjoint(variables):
+        return server
+    return {**server, "env": {name: value for name, value in variables.items() if name not in passed}}
+
+
+def _references(text: str) -> list[str]:
+    """The variables that Claude puts into a text, as in `Bearer ${NAME}`."""
+    return [part.partition("}")[0].partition(":-")[0] for part in text.split("${")[1:]]
+
+
+def _filled(value: Any, passed: frozenset[str]) -> Any:
+    """The value without references to variables that are passed."""
+    if isinstance(value, dict):
+        return {name: _filled(inner, passed) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, passed) for inner in value]
+    if isinstance(value, str):
+        for name in passed.intersection(_references(value)):
+            value = value.replace(f"${{{name}}}", "")
+    return value
 
 
 def _holds_secret(value: Any, name: str = "") -> bool:
@@ -157,18 +211,18 @@ class Runnable(Record):
         words = [word.strip("\"'") for word in command.split()]
         if not words:
             return False
-        return self._has_program(words[0]) and all(self._is_there(word) for word in words[1:] if _is_path(word))
+        return self._has_program(words[0]) and all(self.is_there(word) for word in words[1:] if _is_path(word))
 
     def _has_program(self, word: str) -> bool:
         if word.startswith(PROJECT_VARIABLES) or word in SHELL_WORDS:
             return True
         if _is_path(word):
-            return self._is_there(word)
+            return self.is_there(word)
         return any(
-            self.tree.is_executable(f"{place}/{word}") and self._is_there(f"{place}/{word}") for place in self.path
+            self.tree.is_executable(f"{place}/{word}") and self.is_there(f"{place}/{word}") for place in self.path
         )
 
-    def _is_there(self, word: str) -> bool:
+    def is_there(self, word: str) -> bool:
         path = normalize(expand_home(word.replace("$HOME", "~", 1), self.home))
         decisive = find_holder(path, self.mounts)
         if decisive is None or decisive.kind not in FROM_HOST:

@@ -8,7 +8,7 @@ from claudebox.host.secrets import looks_secret
 from claudebox.host.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 from claudebox.model import EnvVar, Finding, Origin
 from claudebox.output.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
-from claudebox.settings.table import AUTH, BROKER, ENV
+from claudebox.settings.table import AUTH, BROKER, ENV, PASSTHROUGH
 
 LONGEST_VALUE = 200
 SETTABLE = ("PATH", "SHELL")
@@ -29,9 +29,10 @@ def explain(question: Question) -> list[Answer]:
     if variable is not None:
         ways, because = list(dict.fromkeys(_ways_out(variable, undone))), [*_entering(variable, host), *notes]
         return [Answer(Answer.VARIABLE, name, Answer.IN, "in the box", because, ways)]
-    if name in dict(plan.kept_out) and settings[AUTH].text == BROKER:
-        because = [Because("--auth broker keeps credentials, and the way to them, outside")]
-        ways = [Change("lets it in", ("--auth", "passthrough"))]
+    said = settings[AUTH].text
+    if name in dict(plan.kept_out) and said != PASSTHROUGH:
+        because = [Because(f"--auth {said} keeps credentials, and the way to them, outside")]
+        ways = [Change("lets it in", ("--auth", PASSTHROUGH) if said == BROKER else ("--env", name))]
     elif drops := [drop.origin for drop in settings[DROP_ENV] if drop.text == name]:
         because = [with_reason(f"{describe_origin(origin)} keeps it out", origin) for origin in drops]
         ways = [change for origin in drops for change in undo(origin, name)]

@@ -7,7 +7,7 @@ import posixpath
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.git import Pairs, Repository, find_repository, host_configs, load_config, parse_config
-from claudebox.host.git.directory import read_head
+from claudebox.host.git.directory import read_head, read_refs
 from claudebox.host.secrets import (
     contained_secret,
     is_systems,
@@ -82,15 +82,13 @@ class Git(Feature):
         )
 
     def after(self, launch: Launch) -> Deed:
-        """Note the commit that is checked out before the program starts."""
+        """Note which commits there are before the program starts."""
         git_dir = find_repository(Tree(), launch.plan.project).git_dir
-        before = read_head(Tree(), git_dir)
+        before = {*read_refs(Tree(), git_dir).tips.values(), read_head(Tree(), git_dir).commit} - {""}
 
         def tell(_: bool) -> None:
-            now = read_head(Tree(), git_dir)
-            if now.commit and now.commit != before.commit:
-                # On another branch nobody knows where the new commits begin.
-                base = before.commit[:12] if before.commit and now.branch == before.branch else "COMMIT_BEFORE_THEM"
+            now = read_head(Tree(), git_dir).commit
+            if now and now not in before and (base := _base(launch, git_dir, before, now)):
                 say(f"claudebox: the commits of this box are not signed; to sign them:\n  {SIGN} {base}\n")
 
         return tell
@@ -104,6 +102,15 @@ class Git(Feature):
             return [CheckRow(OK, "git", path)]
         fix = (install_command(host.tree, "git"),)
         return [CheckRow(FAIL, "git", "not installed", "needed for commits and history", fix)]
+
+
+def _base(launch: Launch, git_dir: str, before: set[str], now: str) -> str:
+    from claudebox.overlay.history import CannotTell, find_base
+
+    try:
+        return find_base(launch.plan.bwrap, git_dir, before, now)
+    except CannotTell:
+        return "COMMIT_BEFORE_THEM"
 
 
 class Hooks(Feature):

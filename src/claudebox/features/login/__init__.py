@@ -1,6 +1,6 @@
 """Claude's login in the box (`--auth passthrough`), in a directory that a process beside the box keeps up to date.
 
-That process may die without any harm to the box.
+That process may die without any harm to the box. With `--auth none`, no credential enters that nobody asks for by name.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ import os
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts, find_login
 from claudebox.features import Feature
+from claudebox.host.secrets import looks_secret
+from claudebox.host.variables import KEY, KINDS
 from claudebox.model import RW, EnvVar, Grant, Launch, Login, Mount, Origin, Plan, Preparation, Step
 from claudebox.paths import shorten_home
-from claudebox.settings.table import AUTH, PASSTHROUGH
+from claudebox.settings.table import AUTH, ENV, NONE, PASSTHROUGH
 from claudebox.state import LOGIN_FILE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.output.section import Section
 
+STAYS_OUT = "stays outside with --auth none"
 SHARED = Origin.of_option("--auth", "Claude's login, shared by the boxes of this project")
 VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves its installation alone")
 # A login is good for all that the account may do, whatever Claude's settings switch off.
@@ -59,6 +62,8 @@ class LoginFeature(Feature):
         if login is None:
             return (Section(key="login"),)
         enters = f"{shorten_home(login.file, plan.person.home)} enters: Claude can use it" if login.file else ""
+        has_key = any(KINDS.get(one.name) == KEY for one in plan.environment)
+        enters = enters or ("" if has_key else "nobody is logged in: type /login in the box")
         left = Section(title=NETWORK, lines=(("login", LEFT),) if login.file else ())
         return (Section(rows=(Row("login", words=enters),), key="login", value={"file": login.file or None}), left)
 
@@ -68,6 +73,19 @@ class LoginFeature(Feature):
             start_copying(login)
         else:
             forget_if_gone(login)
+
+
+class NoCredential(Feature):
+    """`--auth none`, whatever program is started: a key of another agent stays outside like Claude's."""
+
+    def applies(self, facts: Facts) -> bool:
+        return facts.settings[AUTH].text == NONE
+
+    def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        asked_for = {wish.name for wish in facts.settings[ENV]}
+        names = [name for name, kind in KINDS.items() if kind == KEY]
+        names += [one.name for one in draft.variables if looks_secret(one.name, one.value) and not one.is_ours]
+        return Contribution(kept_out=tuple((name, STAYS_OUT) for name in names if name not in asked_for))
 
 
 LOGIN = LoginFeature()

@@ -10,7 +10,14 @@ import pytest
 
 from claudebox.consent import agreement, find_news
 from claudebox.features.claude import leads_elsewhere
-from claudebox.features.claude.configuration import Admitted, Runnable, admit_servers, admit_settings
+from claudebox.features.claude.configuration import (
+    Admitted,
+    Runnable,
+    admit_servers,
+    admit_settings,
+    named_files,
+    users_servers,
+)
 from claudebox.model import RO, TMPFS, Finding, Mount, Origin, Plan, Preparation
 from hosts.machine import EVERYONE, TREES, Machine, plant
 
@@ -212,6 +219,10 @@ ALWAYS = {
     "skipDangerousModePermissionPrompt": True,
 }
 TOKEN = "ghp_0123456789abcdef0123456789abcdef0123"
+NONE_PASSED: frozenset[str] = frozenset()
+MISSING = "its program is not in the box; to show it: --mount-ro PATH"
+NEEDED = "it needs a secret; export it, then: --env "
+UNNAMED = "it needs a secret; write ${NAME} in its place, export it, then: --env NAME"
 
 
 def can_run(command: str) -> bool:
@@ -397,39 +408,148 @@ def test_usable_server_is_kept() -> None:
         "local": {"command": "git", "args": ["mcp", "--port", "80"], "env": {"LEVEL": "debug"}},
         "remote": {"type": "http", "url": "https://example.org/mcp"},
     }
-    assert admit_servers(servers, can_run) == Admitted(servers, ())
+    assert admit_servers(servers, NONE_PASSED, can_run) == Admitted(servers, ())
 
 
 @pytest.mark.req("INST-02", "SEC-01")
 @pytest.mark.parametrize(
     ("server", "reason"),
     [
-        ({"command": "/opt/tea"}, "its program is not in the box"),
-        ({}, "its program is not in the box"),
+        ({"command": "/opt/tea"}, MISSING),
+        ({"command": "git", "args": ["/opt/tea.py"]}, MISSING),
+        ({}, MISSING),
         ("git", "it is not described as a server"),
-        ({"command": "git", "env": {"TEA_TOKEN": "x"}}, "it needs a secret"),
-        ({"command": "git", "env": {"A": TOKEN}}, "it needs a secret"),
-        ({"command": "git", "args": ["--token", TOKEN]}, "it needs a secret"),
-        ({"command": "git", "args": ["--password=hunter2"]}, "it needs a secret"),
-        ({"command": "git", "args": ["--api-key", "hunter2"]}, "it needs a secret"),
-        ({"command": f"git --token {TOKEN}"}, "it needs a secret"),
-        ({"url": "https://ada:tea@example.org/mcp"}, "it needs a secret"),
-        ({"url": f"https://example.org/mcp?key={TOKEN}"}, "it needs a secret"),
-        ({"url": "https://example.org/mcp?api_key=0123456789abcdef"}, "it needs a secret"),
-        ({"url": "https://example.org/mcp", "headers": {"X": "y"}}, "it needs a secret"),
-        ({"url": "https://example.org/mcp", "headersHelper": "git"}, "it needs a secret"),
-        ({"url": "https://example.org/mcp", "oauth": {"clientSecret": "hunter2"}}, "it needs a secret"),
+        ({"command": "git", "env": {"TEA_TOKEN": "x"}}, f"{NEEDED}TEA_TOKEN"),
+        ({"command": "git", "env": {"TEA_TOKEN": "${MINE}", "A": TOKEN}}, f"{NEEDED}MINE --env A"),
+        ({"command": "git", "args": ["--token", TOKEN]}, UNNAMED),
+        ({"command": "git", "args": ["--password=hunter2"]}, UNNAMED),
+        ({"command": "git", "args": ["--token", "${TEA_TOKEN}", "${LEVEL}"]}, f"{NEEDED}TEA_TOKEN"),
+        ({"command": "git", "args": ["--api-key", "hunter2"]}, UNNAMED),
+        ({"command": f"git --token {TOKEN}"}, UNNAMED),
+        ({"url": "https://ada:tea@example.org/mcp"}, UNNAMED),
+        ({"url": f"https://example.org/mcp?key={TOKEN}"}, UNNAMED),
+        ({"url": "https://example.org/mcp?api_key=0123456789abcdef"}, UNNAMED),
+        ({"url": "https://example.org/mcp", "headers": {"X": "y"}}, UNNAMED),
+        ({"url": "https://example.org/mcp", "headers": {"X": "Bearer ${MINE:-y}"}}, f"{NEEDED}MINE"),
+        ({"url": "https://example.org/mcp", "headersHelper": "git"}, UNNAMED),
+        ({"url": "https://example.org/mcp", "oauth": {"clientSecret": "hunter2"}}, UNNAMED),
     ],
 )
 def test_server_that_fails_or_leaks_is_left_out(server: Any, reason: str) -> None:
-    imported = admit_servers({"tea": server, "good": {"command": "git"}}, can_run)
+    imported = admit_servers({"tea": server, "good": {"command": "git"}}, NONE_PASSED, can_run)
     assert imported == Admitted({"good": {"command": "git"}}, (f"MCP server tea: {reason}",))
+    assert TOKEN not in str(imported)
+
+
+@pytest.mark.req("INST-02", "SEC-01")
+@pytest.mark.parametrize(
+    ("server", "entering"),
+    [
+        (
+            {"command": "git", "env": {"TEA_TOKEN": TOKEN, "LEVEL": "debug"}},
+            {"command": "git", "env": {"LEVEL": "debug"}},
+        ),
+        ({"command": "git", "env": {"API_KEY": "${TEA_TOKEN}"}}, None),
+        ({"command": "git", "args": ["--token", "${TEA_TOKEN}"]}, None),
+        ({"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${TEA_TOKEN}"}}, None),
+        ({"url": "https://example.org/mcp?api_key=${TEA_TOKEN}"}, None),
+    ],
+)
+def test_server_enters_when_its_secret_is_passed_by_name(server: Any, entering: Any) -> None:
+    """Its value stays outside of the state: the server gets the variables that Claude has."""
+    admitted = admit_servers({"tea": server}, frozenset({"TEA_TOKEN"}), can_run)
+    assert admitted == Admitted({"tea": entering or server}, ())
+
+
+@pytest.mark.req("SEC-01")
+def test_passed_variable_opens_nothing_else() -> None:
+    servers = {
+        "args": {"command": "git", "args": ["--token", "${TEA_TOKEN}", "--password", "hunter2"]},
+        "header": {"url": "https://example.org", "headers": {"A": "${TEA_TOKEN}", "B": "hunter2"}},
+        "token": {"url": "https://example.org", "headers": {"A": f"${{TEA_TOKEN}}{TOKEN}"}},
+    }
+    assert admit_servers(servers, frozenset({"TEA_TOKEN"}), can_run).value == {}
 
 
 @pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("servers", [None, [], "x", {"tea": {"command": "git", "args": 5}}, {"tea": {"command": 7}}])
 def test_strange_servers_are_no_traceback(servers: Any) -> None:
-    admit_servers(servers, can_run)
+    for state in ({"mcpServers": servers}, {"projects": {"/x": {"mcpServers": servers}}}, {"projects": servers}):
+        known = users_servers(state, "/x")
+        admit_servers(known, NONE_PASSED, can_run)
+        named_files(known, NONE_PASSED, "/home/alice")
+
+
+def with_servers(root: Path, servers: Any, plant: str = "", *, is_local: bool = False, **environ: str) -> Machine:
+    """Servers of all projects, or of this one: that is what `claude mcp add` makes."""
+    block = {"mcpServers": servers}
+    made = machine(root, None, plant, **environ)
+    state = {"projects": {"/home/alice/shop": block}} if is_local else block
+    (root / "home/alice/.claude.json").write_text(json.dumps(state))
+    return made
+
+
+def servers_in(plan: Plan) -> dict[str, Any]:
+    content = next(one.content for one in plan.preparations if one.path.endswith("/claude/.claude.json"))
+    servers = json.loads(content)["mcpServers"]
+    assert isinstance(servers, dict)
+    return servers
+
+
+@pytest.mark.req("INST-02")
+@pytest.mark.parametrize("is_local", [False, True])
+@pytest.mark.parametrize(
+    ("plant", "server"),
+    [
+        (f"~/mcp/tea.sh*: {SCRIPT}", {"command": "/home/alice/mcp/tea.sh"}),
+        ("~/mcp/tea.py: import sys", {"command": "python3", "args": ["/home/alice/mcp/tea.py", "--fast"]}),
+        ("~/mcp/tea*: \x7fELF", {"command": "/home/alice/mcp/tea"}),
+        (f"~/.claude/tea.sh*: {SCRIPT}", {"command": "/home/alice/.claude/tea.sh"}),
+    ],
+)
+def test_program_of_a_server_is_there_read_only(tmp_path: Path, plant: str, server: Any, is_local: bool) -> None:
+    made = with_servers(tmp_path, {"tea": server}, plant, is_local=is_local)
+    plan = made.plan()
+    path = f"/home/alice/{plant.partition(':')[0].removeprefix('~/').removesuffix('*')}"
+    assert [(one.kind, one.source) for one in plan.mounts if one.path == path] == [(RO, path)]
+    assert servers_in(plan) == {"tea": server}
+    remember(made, plan)
+    made.uid = os.getuid()
+    again = made.plan()
+    assert [(one.kind, one.source) for one in again.mounts if one.path == path] == [(RO, path)]
+
+
+@pytest.mark.req("INST-02", "SEC-01")
+@pytest.mark.parametrize(
+    ("plant", "server"),
+    [
+        ("", {"command": "cat", "args": ["/home/alice/.ssh/id_ed25519"]}),
+        ("~/.ssh/tea.sh*: x", {"command": "/home/alice/.ssh/tea.sh"}),
+        (f"~/mcp/tea.sh*: {SCRIPT}TOKEN={TOKEN}", {"command": "/home/alice/mcp/tea.sh"}),
+        (f"~/mcp/tea.sh*: {SCRIPT}", {"command": "/home/alice/mcp/tea.sh", "env": {"TEA_TOKEN": "x"}}),
+        (f"~/shop/tea.sh*: {SCRIPT}\n~/mcp/tea.sh -> ../shop/tea.sh", {"command": "/home/alice/mcp/tea.sh"}),
+        ("~/mcp/notes.txt: x", {"command": "cat", "args": ["/home/alice/mcp/notes.txt"]}),
+        ("~/mcp/tea.sh -> ../.ssh/id_ed25519", {"command": "/home/alice/mcp/tea.sh"}),
+    ],
+)
+def test_what_a_server_must_not_bring_stays_outside(tmp_path: Path, plant: str, server: Any) -> None:
+    plan = with_servers(tmp_path, {"tea": server}, plant).plan()
+    assert not [mount for mount in plan.mounts if mount.path.startswith(("/home/alice/mcp", "/home/alice/.ssh"))]
+
+
+@pytest.mark.req("INST-02")
+def test_variable_that_is_passed_lets_a_known_server_in(tmp_path: Path) -> None:
+    """Nothing of the user's file has changed, and the last box had said what it lacks."""
+    server = {"command": "python3", "env": {"TEA_TOKEN": TOKEN}}
+    made = with_servers(tmp_path, {"tea": server}, TEA_TOKEN=TOKEN)
+    first = made.plan()
+    assert left_out(first) == [f"MCP server tea: {NEEDED}TEA_TOKEN"]
+    remember(made, first)
+    made.uid = os.getuid()
+    assert left_out(made.plan()) == left_out(first)
+    second = made.plan("--env", "TEA_TOKEN")
+    assert servers_in(second) == {"tea": {"command": "python3", "env": {}}}
+    assert left_out(second) == []
 
 
 @pytest.mark.req("INST-02")
