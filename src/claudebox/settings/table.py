@@ -26,6 +26,7 @@ from claudebox.settings.types import (
     Text,
     Type,
     Variable,
+    VariableName,
 )
 
 TYPE_CHECKING = False
@@ -156,6 +157,8 @@ PASS_ENV = Setting(
     adds_to=ENV.key,
     in_files_only=True,
 )
+
+DROP_ENV = Setting("drop_env", SHOWN, "keep a variable out", List(VariableName()), tightens=True)
 
 PASSTHROUGH, BROKER, NONE = "passthrough", "broker", "none"
 AUTH = Setting(

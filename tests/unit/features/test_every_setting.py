@@ -54,6 +54,7 @@ SHOP = "/home/alice/shop"
 HOLDS: dict[str, tuple[tuple[str, ...], Holds]] = {
     "auth": (("--auth", "none"), lambda plan: KEY not in values(plan)),
     "auth_limit": (("--auth-limit", "requests=5"), "--auth-limit: only the broker counts"),
+    "broker_fetch": (("--broker-fetch", "off"), "--broker-fetch has no meaning with --auth passthrough"),
     "profile": (("--profile", "mine"), lambda plan: HIDE in kinds(plan, f"{SHOP}/README.md")),
     "mount_ro": (("--mount-ro", "~/other"), lambda plan: kinds(plan, "/home/alice/other") == {RO}),
     "mount_rw": (("--mount-rw", "~/other"), lambda plan: kinds(plan, "/home/alice/other") == {RW}),

@@ -24,14 +24,11 @@ from claudebox.host.variables import (
 )
 from claudebox.model import EnvVar, Finding, Origin, Person, Plan
 from claudebox.settings import EnvWish
-from claudebox.settings.table import ENV, SHOWN, Setting
-from claudebox.settings.types import List, VariableName
+from claudebox.settings.table import DROP_ENV, ENV
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from claudebox.features import Answer, Question, Section
-
-DROP_ENV = Setting("drop_env", SHOWN, "keep a variable out", List(VariableName()), tightens=True)
 
 BOX = Origin.of_rule("box", "made for this box")
 AROUND_PROXY = Origin.of_rule("proxy", "the way to the API does not lead through it")

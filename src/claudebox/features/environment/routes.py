@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
-from claudebox.features.environment import DROP_ENV
 from claudebox.host.secrets import is_systems, refuse_readable
 from claudebox.host.system import CERTIFICATE_VARIABLES, NIX_STORE, is_bundle
 from claudebox.host.variables import (
@@ -31,7 +30,7 @@ from claudebox.model import FROM_HOST, RO, EnvVar, Finding, Mount, Origin
 from claudebox.paths import is_inside
 from claudebox.sandbox.mounts import find_holder
 from claudebox.settings import EnvWish
-from claudebox.settings.table import ALLOWLIST, ENV, FULL, HOST_PORTS, NETWORK, NO_NETWORK
+from claudebox.settings.table import ALLOWLIST, DROP_ENV, ENV, FULL, HOST_PORTS, NETWORK, NO_NETWORK
 
 GATEWAY = Origin.of_rule("gateway", REASONS[BASE_URL])
 PROXIES = Origin.of_rule("proxy", REASONS["HTTPS_PROXY"])
