@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from claudebox.errors import Problem
-from claudebox.features.environment import DROP_ENV
 from claudebox.features.table import SETTINGS
 from claudebox.model import BY_DEFAULT, FROM_HOST, RO, RW, Login, Origin, Plan, Port
 from claudebox.paths import is_inside, move
@@ -19,7 +18,7 @@ from claudebox.plan import make_plan
 from claudebox.sandbox.mounts import find_holder
 from claudebox.settings import PROJECT_FILE, EnvWish, MountWish, Statement, Word
 from claudebox.settings.gather import merge
-from claudebox.settings.table import AUTH, ENV, HIDES, MOUNTS, NETWORK, PUBLISH, TIERS
+from claudebox.settings.table import AUTH, DROP_ENV, ENV, HIDES, MOUNTS, NETWORK, PUBLISH, TIERS
 from claudebox.settings.types import VALUE
 from hosts.machine import Machine, debian
 from saying import gather, parse

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.features.environment import DROP_ENV
 from claudebox.features.nix import PACKAGES
 from claudebox.features.table import SETTINGS
 from claudebox.model import RO, RW, Origin, Port
@@ -15,6 +14,7 @@ from claudebox.settings.table import (
     AUTH,
     BWRAP_PATH,
     CLAUDE_ARGS,
+    DROP_ENV,
     ENV,
     HIDES,
     HOST_PORTS,

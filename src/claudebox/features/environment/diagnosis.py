@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from claudebox.features.environment import DROP_ENV, LOADER_NAMES, LOADER_PREFIXES, MADE
+from claudebox.features.environment import LOADER_NAMES, LOADER_PREFIXES, MADE
 from claudebox.host import Host
 from claudebox.host.secrets import looks_secret
 from claudebox.host.variables import KEY, KINDS, LOCALE, PLAIN, ZONE
 from claudebox.model import EnvVar, Finding, Origin
 from claudebox.output.explanation import Answer, Because, Change, Question, describe_origin, undo, with_reason
-from claudebox.settings.table import AUTH, BROKER, ENV, PASSTHROUGH
+from claudebox.settings.table import AUTH, BROKER, DROP_ENV, ENV, PASSTHROUGH
 
 LONGEST_VALUE = 200
 SETTABLE = ("PATH", "SHELL")
