@@ -63,11 +63,12 @@ main()
 """
 # What the agent runs: it renames directories, one of them with a secret in it, and lets them rest for a while.
 RENAMES = """
-import os, random, time
+import contextlib, os, random, time
 open("begun", "w").close()
 while True:
     for old, new in (("app", "moved"), ("docs", "app"), ("app", "docs"), ("moved", "deep/app"), ("deep/app", "app")):
-        os.rename(old, new)
+        # In the place of what has gone away, bwrap may have made something to mount on.
+        with contextlib.suppress(OSError): os.rename(old, new)
         time.sleep(random.choice((0.001, 0.02, 0.3)))
 """
 PLACES = ("app/.env", "moved/.env", "docs/.env", "deep/app/.env")
