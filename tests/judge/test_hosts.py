@@ -227,3 +227,11 @@ def test_secret_that_is_bound_into_the_project_is_refused(how: str, box: Box) ->
     assert done.stdout == f"{REFUSED} \n{REFUSED} --review\n", done.stderr
     assert os.fspath(box.account.home) in (said := "".join(done.stderr.split()))
     assert "whatthelawdoesnotallow" in said
+
+
+# Fails: "the command line has the secret of ZELLIJ_SESSION_NAME" (law.py).
+def test_session_that_is_called_like_a_directory(box: Box) -> None:
+    mounted = box.account.write(box.account.home / "customer-dashboard/page.md", "a page\n").parent
+    options, session = ("--quiet", "--mount-ro", str(mounted)), {"ZELLIJ_SESSION_NAME": "customer-dashboard"}
+    done = box.inside("cat", f"{mounted}/page.md", options=options, env=session)
+    assert (done.returncode, done.stdout) == (0, "a page\n"), done.stderr

@@ -140,3 +140,12 @@ def test_agent_renames_directories_while_boxes_start(box: Box, account: Account)
     print(seen)
     assert seen["shown"] == 0
     assert seen.total() == LAUNCHES
+
+
+# Fails: it says that the law does not allow it, with exit status 125. The box was killed, and that is all.
+@pytest.mark.root_repeats("the same steps")
+@pytest.mark.parametrize("whom", ENDS)
+def test_box_that_is_killed_meanwhile_ends_as_one_that_is_killed(whom: int, box: Box) -> None:
+    for step in STEPS:
+        done = start(box, KILLED, step, ENDS[whom], "--yes", "--quiet", "--run", "echo", "started")
+        assert done.returncode == whom, f"{step}: {say(done)}"

@@ -610,3 +610,43 @@ def test_ten_thousand_mounts_of_one_device_take_as_many_steps(tmp_path: Path, mo
     assert [breach for path, rule in allows.places.items() for breach in judge._of_place(path, rule)] == []
     assert len(looked) < 4 * MANY
     assert time.monotonic() - begun < 60
+
+
+# These fail: faults of judge.py.
+
+
+NFS_HOME = """
+    1 0 8:1 / /
+    2 1 0:52 / /home/alice nfs4 rw srv:/export/home/alice
+    3 1 0:52 / /work/shop nfs4 rw srv:/export/work/shop"""
+
+
+# Fails: fs/nfs/super.c (nfs_show_path) writes `/` as the root of every mount; only the source says which directory it
+# is. So no box starts in a home on NFS ...
+def test_directory_of_an_nfs_mount_is_found(tmp_path: Path) -> None:
+    row = "0:52 / /home/alice/src/shop nfs4 rw,nosuid,nodev srv:/export/home/alice/src/shop"
+    assert behind(tmp_path, lines(NFS_HOME), row) == ("/home/alice/src/shop",)
+
+
+# Fails: ... and where the project is a mount of the same server, any other directory of that server passes for it.
+def test_nfs_mount_of_a_secret_does_not_pass_for_the_project(tmp_path: Path) -> None:
+    row = line("2 1 0:52 / /x nfs4 rw,nosuid,nodev srv:/export/home/alice/.ssh")
+    allows = law(Rule("/work/shop", WRITE, "the project"), Rule("/home/alice/.ssh", NEVER, "secret"))
+    judge = looking(tmp_path, lines(NFS_HOME), lines("1 0 0:99 / / tmpfs") + row, allows)
+    assert list(judge._of_mount(judge.box.rows[1])) != []
+
+
+# Fails: as a whole, a mount is called `/home/`, and a refusal says so.
+def test_root_of_a_mount_has_no_slash_at_its_end() -> None:
+    assert moved("/", "/", "/home") == "/home"
+
+
+# Fails: a step for each pair. With 2,000 it takes 7 seconds, with 10,000 minutes.
+def test_many_mounts_of_one_directory_take_as_many_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = 500
+    rows = "\n".join(f"{number} 1 8:1 /data /shop/{number}" for number in range(10, many + 10))
+    box = lines(f"1 0 0:99 / / tmpfs\n2 1 8:1 /shop /shop\n{rows}")
+    judge = looking(tmp_path, lines(f"{BARE}\n{rows}"), box, law(Rule("/shop", WRITE, "the project")))
+    looked = steps(monkeypatch)
+    assert [breach for row in judge.box.rows[1:] for breach in judge._of_mount(row)] == []
+    assert len(looked) < 20 * many

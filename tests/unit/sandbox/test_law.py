@@ -476,3 +476,45 @@ def test_what_git_obeys_lands_later(name: str, machine: Machine) -> None:
     HOOKS[name](machine)
     assert access(law_of(machine), f"{SHOP}/.git/{name}") == LATER
     assert access(law_of(machine, "--writable", f".git/{name}"), f"{SHOP}/.git/{name}") == WRITE
+
+
+# These fail: faults of law.py.
+
+
+# Fails: names of sessions and projects look secret by the name of the variable, and occur in paths that the user named.
+# No box starts: "the command line has the secret of ZELLIJ_SESSION_NAME".
+@pytest.mark.parametrize("name", ["ZELLIJ_SESSION_NAME", "JIRA_PROJECT_KEY"])
+def test_name_of_a_directory_that_the_user_named_is_not_withheld(name: str, machine: Machine) -> None:
+    machine.plant("~/customer-dashboard/page.md\n").environ[name] = "customer-dashboard"
+    assert withheld(machine, "--mount-ro", "~/customer-dashboard") == {}
+
+
+# Fails: a variable that says where a toolchain is makes a secret place readable, or all that programs keep.
+@pytest.mark.parametrize(
+    ("variable", "root", "path", "expected"),
+    [
+        ("GOPATH", "~/.ssh", "~/.ssh/id_ed25519", NEVER),
+        ("DOTNET_ROOT", "~/.claudebox", "~/.claudebox/instances/0000000000000000/claude", NEVER),
+        ("N_PREFIX", "~/.local", "~/.local/share/app/state", NOTHING),
+        ("CARGO_HOME", "~/.config", "~/.config/editor/settings", NOTHING),
+    ],
+)
+def test_variable_of_a_toolchain_opens_no_secret_place(
+    variable: str, root: str, path: str, expected: int | None, machine: Machine
+) -> None:
+    machine.plant(f"{path}\n").environ[variable] = expanded(root)
+    assert access(law_of(machine), expanded(path)) == expected
+
+
+# Fails: variables that conda sets for an environment may hold keys; the feature hides these files, the law does not.
+def test_tokens_of_toolchains_are_the_same_ones() -> None:
+    assert set(laws.TOKENS) == set(toolchains.TOKENS)
+
+
+# Fails: what follows an option counts for it until the next one with two dashes, also behind `-p` or a first value.
+@pytest.mark.parametrize("words", [("--debug-file", "log", "../lib"), ("--add-dir", "../data", "-p", "../lib")])
+def test_prompt_behind_an_option_makes_nothing_writable(words: tuple[str, ...], tmp_path: Path) -> None:
+    machine = debian(tmp_path, OTHERS)
+    plan = machine.plan(*words)
+    assert [mount.kind for mount in plan.mounts if mount.path == f"{HOME}/lib"] == []
+    assert access(law_of(machine, *words), f"{HOME}/lib") != WRITE
