@@ -273,6 +273,7 @@ class Broker(Record):
     port: int  # of the box, at which the broker listens; 0: any that is free, when the box starts
     lock: str  # a file that brokers lock against each other while one renews the login
     journal: str
+    fetches: bool  # whether the API may be asked to fetch something for the box
     limits: tuple[tuple[str, int], ...] = ()
     login: str = ""  # the file of a login, even if the broker uses something else
     extra_certificates: str = ""  # a file with more than the bundle

@@ -132,6 +132,8 @@ def printed(user: Account, project: Path) -> Iterator[tuple[str, str]]:
     yield "--dry-run", say("--dry-run", "--run", "true")
     for thing in ("README.md", "HOME", "~/.ssh", "169.254.169.254", "git"):
         yield "--explain", say("--explain", thing, "--run", "true")
+    for path in ("README.md", "~/nothing"):
+        yield "--law", say("--law", path, "--run", "true")
     for mode in ("--check", "--prove", "--instances", "--profile", "--version"):
         yield mode, say(mode)
     yield "--prove", say("--prove", "--against", "env")

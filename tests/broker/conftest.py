@@ -80,6 +80,8 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
             limits: Allowance | None = None,
             proxy: Proxy | None = None,
             url: str = "",
+            *,
+            fetches: bool = True,
         ) -> Running:
             api = stack.enter_context(Server(handler, certificates.server))
             address = parse_address(url or api.url).replace(proxy=proxy)
@@ -90,6 +92,7 @@ def start(tmp_path: Path, certificates: Certificates) -> Iterator[Start]:
                 credential=credential or Fixed("ANTHROPIC_API_KEY", KEY),
                 upstream=upstream,
                 meter=Meter(limits or Allowance(), str(tmp_path / "journal")),
+                fetches=fetches,
             )
             listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG))
             over, stop = os.pipe()

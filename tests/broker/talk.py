@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from broker.standin import Certificates
-from claude.api import StandIn
+from claude.api import Call, StandIn
 from conftest import Account, Box
 
 API_KEY = "sk-ant-api03-w7Rk2pXz9QmLt4Vb8NcYd1Hs6Jf3Ga5Ue0KoTiZqWxCv"
@@ -39,7 +39,7 @@ class Talk:
         return self.box.account
 
     @contextlib.contextmanager
-    def api(self, *commands: str) -> Iterator[StandIn]:
+    def api(self, *commands: Call) -> Iterator[StandIn]:
         """A stand-in over TLS, which has Claude run these commands."""
         authority = self.account.home / "ca.pem"
         shutil.copy(self.certificates.authority, authority)

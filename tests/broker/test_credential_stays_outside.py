@@ -101,7 +101,8 @@ import os, socket
 port = os.environ["ANTHROPIC_BASE_URL"].rpartition(":")[2]
 def ask(line, token):
     s = socket.create_connection(("127.0.0.1", int(port)))
-    head = f"{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Length: 2"
+    head = f"{line} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}"
+    head += "\r\nContent-Type: application/json\r\nContent-Length: 2"
     s.sendall(f"{head}\r\n\r\n{{}}".encode())
     return s.recv(100).split()[1].decode()
 mine = os.environ["ANTHROPIC_AUTH_TOKEN"]

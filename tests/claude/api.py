@@ -7,13 +7,14 @@ from typing import Any
 
 from broker.standin import STREAM, Asked, Pieces, Server, reply
 
+Call = str | tuple[str, dict[str, Any]]  # a command, or a tool and what it is given
 FAREWELL = "That is all I could do here."
 
 
 class StandIn(Server):
     """Answers as the API while the `with` block runs, and keeps what it was sent."""
 
-    def __init__(self, *commands: str, certificate: Path | None = None, address: tuple[str, int] = ("127.0.0.1", 0)):
+    def __init__(self, *commands: Call, certificate: Path | None = None, address: tuple[str, int] = ("127.0.0.1", 0)):
         super().__init__(self._serve_api, certificate, address=address)
         self.commands = commands
         self.results: list[str] = []
@@ -30,9 +31,9 @@ class StandIn(Server):
             self.results += results[len(self.results) : len(self.commands)]
         if len(results) >= len(self.commands):
             return {"type": "text", "text": FAREWELL}
-        command = self.commands[len(results)]
-        arguments = {"command": command, "description": command[:30]}
-        return {"type": "tool_use", "id": f"toolu_{len(results):04}", "name": "Bash", "input": arguments}
+        call = self.commands[len(results)]
+        name, arguments = ("Bash", {"command": call, "description": call[:30]}) if isinstance(call, str) else call
+        return {"type": "tool_use", "id": f"toolu_{len(results):04}", "name": name, "input": arguments}
 
     def _serve_api(self, asked: Asked) -> Pieces:
         path = asked.path.partition("?")[0]

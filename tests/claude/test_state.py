@@ -254,11 +254,12 @@ def test_settings_are_imported_again_when_they_change_and_only_then(user_talk: T
     assert start(user_talk, "cat ~/.claude/settings.json").stdout == '{"model": "haiku"}\n'
     own.write_text('{"model": "sonnet", "verbose": true}')
     start(user_talk)
-    expected = {"model": "sonnet", "verbose": True, "skipDangerousModePermissionPrompt": True}
+    box = {"crossSessionInbound": "refuse", "disableRemoteControl": True, "skipDangerousModePermissionPrompt": True}
+    expected = {"model": "sonnet", "verbose": True, **box}
     assert load(user_talk.state / "settings.json") == expected
     own.unlink()
     start(user_talk)
-    assert load(user_talk.state / "settings.json") == {"skipDangerousModePermissionPrompt": True}
+    assert load(user_talk.state / "settings.json") == box
 
 
 @pytest.mark.req("INST-02", "UX-01")

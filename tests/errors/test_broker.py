@@ -82,8 +82,10 @@ PROBLEMS: Problems = {
     "broker-no-credential": lambda scene: scene.without("/home/alice/.claude/.credentials.json").plan(
         "--auth", "broker"
     ),
+    "broker-other-login": asked_of_the_broker(ANTHROPIC_PROFILE="work"),
     "broker-no-key": asked_of_the_broker(ANTHROPIC_API_KEY="two words"),
     "broker-limit": asked_of_the_broker("--auth-limit", "cups=3", ANTHROPIC_API_KEY="x"),
+    "broker-fetch-without-broker": lambda scene: scene.plan("--broker-fetch", "off"),
     "broker-env": asked_of_the_broker("--env", "ANTHROPIC_API_KEY", ANTHROPIC_API_KEY="key-of-alice"),
     "broker-no-tls": asked_of_the_broker(ANTHROPIC_BASE_URL="http://localhost:4000", ANTHROPIC_API_KEY="x"),
     "broker-other-gateway": asked_of_the_broker(

@@ -43,7 +43,7 @@ class Mutant:
     named: str  # what a good refusal says; {home}, {project} and {uid} are filled in
     options: tuple[str, ...] = ()
     needs: str = ""  # "root", "user" or "overlay"
-    stopped_by: str = ""  # "gate", if that refuses it already
+    stopped_by: str = ""  # "gate" or "bwrap", if that refuses it already
     is_refused: bool = False  # without the mutant, claudebox refuses these options
 
 
@@ -341,7 +341,7 @@ MUTANTS = (
     ),
     Mutant(
         *("hide: a file bound onto itself", ARGV, '("--ro-bind", "/dev/null", path)', '("--ro-bind", path, path)'),
-        *("test -s /usr/bin/git && echo SHOWN", "/usr/bin/git"),
+        *("test -s /usr/bin/git && echo SHOWN", "/proc/keys"),
         options=("--hide", "/usr/bin/git"),
     ),
     Mutant(
@@ -533,7 +533,7 @@ MUTANTS = (
     Mutant(
         *("symlink: above a writable mount", *grant('Mount(SYMLINK, "/var/cache", BOX, source="/tmp")')),
         *("test -d /tmp/claudebox && echo SHOWN", "/var/cache/claudebox"),
-        stopped_by="gate",
+        stopped_by="bwrap",
     ),
     Mutant(
         *("symlink: in Claude's configuration, to where none may lead", "state/reach.py"),
@@ -673,7 +673,7 @@ MUTANTS = (
     Mutant(
         *("namespace: pid", ARGV, '("--unshare-pid", "--unshare-ipc"', '("--unshare-ipc"'),
         *("true", "pid"),
-        stopped_by="gate",
+        stopped_by="bwrap",
     ),
     Mutant(
         *("namespace: ipc", ARGV, '"--unshare-ipc", ', "", namespace("ipc"), "ipc"),

@@ -5,10 +5,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from conftest import CHECKOUT, Account, make_account
 from judge.mutants import MADE, MUTANTS, Mutant, furnish, furnish_machine, variables
@@ -16,17 +17,32 @@ from running.machine import mount
 from running.needs import needed
 
 START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from claudebox.cli import main; main()"
-GATE, JUDGE = (
-    "wrong = self._find_wrong(builder, first)",
-    "Judge(self.law, builder, first, self.content, self.ours).require_lawful()",
-)
+GATE, JUDGE = "if wrong := self._find_wrong(judge):", "judge.require_lawful()"
+# Mutants that the judge cannot notice, and how docs/trust.md says so.
+UNNOTICED = {
+    "copy: another name of a key": "hard link",
+    "hide: a credential in a mount": "credentials in what you mount",
+    "identity: name of the host": "name of the host",
+    "seccomp: a shorter table": "the table of system calls",
+    "symlink: left in the project": "symlinks",
+    "variable: one more in the table": "the table of variables",
+}
 OPENS = 'exec "$@" 9<"$HOME" <"$HOME/prompt.txt"'
 ACCOUNTS = {"": ("user", "root"), "overlay": ("user", "root"), "user": ("user",), "root": ("root",)}
-CASES = [
-    pytest.param((mutant, account), id=f"{mutant.name} [{account}]")
-    for mutant in MUTANTS
-    for account in ACCOUNTS[mutant.needs]
-]
+# In the default run: the first of each kind.
+FIRST = {mutant.name.partition(":")[0]: mutant.name for mutant in reversed(MUTANTS)}.values()
+REST = pytest.mark.exhaustive("the default run has one of each kind")
+
+
+def cases(mutants: Iterable[Mutant]) -> list[ParameterSet]:
+    return [*_cases(mutants)]
+
+
+def _cases(mutants: Iterable[Mutant]) -> Iterator[ParameterSet]:
+    for mutant in mutants:
+        for number, account in enumerate(ACCOUNTS[mutant.needs]):
+            marks = () if mutant.name in FIRST and number == 0 else REST
+            yield pytest.param((mutant, account), marks=marks, id=f"{mutant.name} [{account}]")
 
 
 @pytest.fixture
@@ -95,12 +111,18 @@ def test_rows_fit_the_sources(sources: Path) -> None:
         assert mutant.named.format(home="/home/me", project="/home/me/src/shop", uid=1000)
 
 
+def test_what_the_judge_does_not_notice_is_said() -> None:
+    page = " ".join((CHECKOUT / "docs/trust.md").read_text().split())
+    assert [name for name, said in UNNOTICED.items() if said not in page] == []
+    assert UNNOTICED.keys() <= {mutant.name for mutant in MUTANTS}
+
+
 @pytest.mark.req("JUDGE-01")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", cases(mutant for mutant in MUTANTS if mutant.name not in UNNOTICED))
 def test_judge_alone_refuses_it(case: tuple[Mutant, str], account: Account, sources: Path) -> None:
     mutant = case[0]
     at_home(account)
-    replace(sources / "claudebox/sandbox/gate.py", GATE, 'wrong = ""')
+    replace(sources / "claudebox/sandbox/gate.py", GATE, 'if wrong := "":')
     if not mutant.is_refused:
         sound = start(account, sources, mutant)
         assert sound.returncode != 125, told(sound)
@@ -108,12 +130,14 @@ def test_judge_alone_refuses_it(case: tuple[Mutant, str], account: Account, sour
     changed = start(account, sources, mutant)
     named = mutant.named.format(home=account.home, project=account.home / "src/shop", uid=account.uid)
     assert (changed.returncode, is_shown(changed)) == (125, False), told(changed)
+    if mutant.stopped_by == "bwrap":
+        return
     assert "what the law does not allow" in (said := " ".join(changed.stderr.split())), told(changed)
     assert named in said or named in said.replace(" ", ""), told(changed)
 
 
 @pytest.mark.exhaustive("it is about the mutants, and not about claudebox")
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", cases(MUTANTS))
 def test_mutant_is_real(case: tuple[Mutant, str], account: Account, sources: Path) -> None:
     mutant = case[0]
     at_home(account)

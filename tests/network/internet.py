@@ -322,9 +322,9 @@ class Internet:
 
 
 RESOLVER_ON_THE_LAN = "nameserver 192.168.50.1\n"
-# In a mount namespace of its own, with another file of resolvers, and then no longer as root.
+# In a mount namespace of its own, with other files of resolvers and hosts, and then no longer as root.
 MOVE = """
-    mount --bind "$1" /etc/resolv.conf && resident=$2 group=$3 && shift 3 &&
+    mount --bind "$1" /etc/resolv.conf && mount --bind "$2" /etc/hosts && resident=$3 group=$4 && shift 4 &&
     exec setpriv --reuid "$resident" --regid "$group" --clear-groups -- "$@"
 """
 
@@ -335,6 +335,7 @@ class Resident(Account):
 
     machine: Machine | None = None
     resolv_conf: str = RESOLVER_ON_THE_LAN
+    hosts: str = "127.0.0.1 localhost\n"
 
     @classmethod
     def moving(cls, account: Account, machine: Machine) -> Resident:
@@ -343,14 +344,14 @@ class Resident(Account):
     def becoming(self, *command: str) -> tuple[str, ...]:
         """Root goes there and becomes this account there."""
         assert self.machine is not None
-        resolvers = self._resolver_file()
+        files = [str(self._file(content)) for content in (self.resolv_conf, self.hosts)]
         there = ("nsenter", f"--net={self.machine.path}", "unshare", "--mount")
-        return (*there, "sh", "-c", MOVE, "move", str(resolvers), str(self.uid), str(self.gid), *command)
+        return (*there, "sh", "-c", MOVE, "move", *files, str(self.uid), str(self.gid), *command)
 
-    def _resolver_file(self) -> Path:
+    def _file(self, content: str) -> Path:
         """For this one start: another may want other resolvers while this one runs."""
-        descriptor, name = tempfile.mkstemp(prefix="resolv.conf-", dir=self.home)
+        descriptor, name = tempfile.mkstemp(prefix="of-network-", dir=self.home)
         with open(descriptor, "w") as file:
-            file.write(self.resolv_conf)
+            file.write(content)
         os.chmod(name, 0o644)
         return Path(name)

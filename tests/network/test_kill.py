@@ -69,7 +69,7 @@ Start = Callable[..., Attempt]
 def files(home: Path) -> list[Path]:
     """What an account has, but for what the program made and for what the test network puts there."""
     made = {"outcome", "gate.arrived"}
-    return sorted(path for path in home.rglob("*") if path.name not in made and "resolv.conf-" not in path.name)
+    return sorted(path for path in home.rglob("*") if path.name not in made and "of-network-" not in path.name)
 
 
 @pytest.fixture

@@ -58,7 +58,7 @@ AUDIT = {
     "nix": maybe({"mode": str, "rule": str, "holes": [str]}),
     "outside": {"variables": int, "places": [PLACE]},
     "review": maybe({"land": str, "rule": str, "layers": [str], "direct": [str]}),
-    "broker": maybe({"credential": str, "limits": Table(int), "journal": str}),
+    "broker": maybe({"credential": str, "limits": Table(int), "journal": str, "fetches": bool}),
     "login": maybe({"file": maybe(str)}),
     "limits": maybe({"memory": int, "pids": int, "cpu": int}),
     "cache": maybe({"directory": str}),

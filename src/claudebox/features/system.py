@@ -9,8 +9,9 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.programs import another
 from claudebox.host.secrets import secret_value
-from claudebox.host.system import NIX_STORE
+from claudebox.host.system import NIX_STORE, read_hosts
 from claudebox.host.tree import Tree
+from claudebox.host.variables import is_loopback
 from claudebox.model import (
     DEV,
     FILE,
@@ -30,7 +31,7 @@ from claudebox.model import (
 )
 from claudebox.paths import is_inside
 from claudebox.sandbox.law import JAVA, OF_ETC
-from claudebox.settings.table import AMOUNT, Setting
+from claudebox.settings.table import ALLOWLIST, AMOUNT, FULL, NETWORK, Setting
 from claudebox.settings.types import Quantity
 
 TYPE_CHECKING = False
@@ -49,6 +50,7 @@ PUBLIC_BY_NATURE = ("alternatives", "ca-certificates", "fonts", "ssl/certs", "te
 IDENTITY = Origin.of_rule("identity", "written for this box instead of the host's file")
 MACHINE_ID = "c1a0deb0c1a0deb0c1a0deb0c1a0deb0"
 HOSTNAME = "claudebox"
+OWN_HOSTS = ("127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {HOSTNAME}")
 UNKNOWN_SIZE = 1 << 30  # of /tmp, where the kernel does not tell how much memory there is
 MOST_BYTES = 1 << 62  # bwrap takes no larger number
 UNBOUNDED = Finding(
@@ -99,8 +101,7 @@ class Identity(Feature):
     """Who the agent is, and what the machine is called."""
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
-        files = identity_files(facts.tree, facts.person, facts.system.shell, facts.host.hostname)
-        return Contribution(mounts=tuple(files))
+        return Contribution(mounts=tuple(identity_files(facts)))
 
 
 class Certificates(Feature):
@@ -217,29 +218,49 @@ def box_person(person: Person) -> Person:
     return person.replace(uid=ROOT_IN_BOX, gid=ROOT_IN_BOX, name="claude", group="claude")
 
 
-def identity_files(tree: Tree, person: Person, shell: str, host_name: str) -> list[Mount]:
+def identity_files(facts: Facts) -> list[Mount]:
+    person = facts.person
     passwd = (
-        f"root:x:0:0:root:/root:/bin/sh\n{person.name}:x:{person.uid}:{person.gid}::{person.home}:{shell}\n"
+        f"root:x:0:0:root:/root:/bin/sh\n{person.name}:x:{person.uid}:{person.gid}::{person.home}:{facts.system.shell}\n"
         f"nobody:x:{NOBODY}:{NOBODY}:nobody:/:/bin/false\n"
     )
     group = f"root:x:0:\n{person.group}:x:{person.gid}:\nnogroup:x:{NOBODY}:\n"
-    files = {"passwd": passwd, "group": group, "hosts": _hosts(tree, host_name), "machine-id": f"{MACHINE_ID}\n"}
+    hosts = "\n".join([*OWN_HOSTS, *_entering_hosts(facts), ""])
+    files = {"passwd": passwd, "group": group, "hosts": hosts, "machine-id": f"{MACHINE_ID}\n"}
     return [
         Mount(FILE, f"/etc/{name}", IDENTITY, content=text.encode(errors="surrogateescape"), mode=0o444)
         for name, text in files.items()
     ]
 
 
-def _hosts(tree: Tree, host_name: str) -> str:
-    """The host's names for addresses, without the name of the host itself."""
-    own = {host_name, host_name.split(".")[0]} - {"localhost"}
-    lines = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", f"127.0.1.1 {HOSTNAME}"]
-    for line in filter(str.isprintable, (tree.text("/etc/hosts") or "").expandtabs(1).splitlines()):
-        words = line.split("#")[0].split()
-        names = [name for name in words[1:] if name not in own and name.split(".")[0] not in own]
-        if names and "localhost" not in names:
-            lines.append(" ".join((words[0], *names)))
-    return "\n".join(lines) + "\n"
+def _entering_hosts(facts: Facts) -> list[str]:
+    """The lines of the host's /etc/hosts that enter, without the name of the host itself.
+
+    With a list of hosts, none does: a listed name is looked up outside, and has another address in the box.
+    """
+    tier, lines = facts.settings[NETWORK].text, list[str]()
+    if tier == ALLOWLIST:
+        return lines
+    own = {facts.host.hostname, facts.host.hostname.split(".")[0]} - {"localhost"}
+    enters = dict[str, bool]()  # lists against advertisements have thousands of names for one address
+    for address, *names in read_hosts(facts.tree):
+        named = [name for name in names if name not in own and name.split(".")[0] not in own]
+        if named and "localhost" not in named:
+            if address not in enters:
+                enters[address] = tier == FULL or _may_know(address, facts)
+            lines += [" ".join((address, *named))] if enters[address] else []
+    return lines
+
+
+def _may_know(address: str, facts: Facts) -> bool:
+    """Whether a box with a network of its own may know the names of an address. Those of the LAN tell what is there."""
+    from claudebox.host.network import rejected_range
+
+    if is_loopback(address) or address in ("0.0.0.0", "::"):  # noqa: S104  (in the box, that is the box)
+        return True
+    # Most files have none of the internet: then nobody asks the kernel what is near.
+    is_private = rejected_range(address, ()) or rejected_range(address, facts.host.neighbourhood(facts.tree).everything)
+    return is_private is None
 
 
 class Command(Feature):

@@ -12,6 +12,7 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.secrets import contained_secret, refuse_readable
 from claudebox.host.system import PLAIN_PATH
+from claudebox.host.toolchains import ELF, MIXED, TOKENS, TOOLCHAINS, Toolchain, match
 from claudebox.host.tree import Tree
 from claudebox.model import ANY_VERSION, FILE, HIDE, RO, SYMLINK, Directory, EnvVar, Finding, Mount, Origin, Plan
 from claudebox.paths import expand_home, is_below, is_inside, normalize, parents, shorten_home
@@ -28,26 +29,6 @@ From the user's home, read-only and on your PATH, at the user's versions: {}. Yo
 `rustup toolchain install`): install into the project instead.
 """
 
-# The toolchains that are known: where they lie in a home, what is shown of them, and what may hold a token
-
-# Below a tree, or below one of its environments: settings of a whole installation, with tokens and passwords for
-# registries, and the variables that an environment of conda sets. People keep keys for APIs there.
-TOKENS = (
-    *("etc/npmrc", "pip.conf", "uv-receipt.toml", "pipx_metadata.json", ".condarc", "condarc", "conda-meta/state"),
-    *("etc/conda/activate.d/env_vars.sh", "etc/conda/deactivate.d/env_vars.sh"),
-)
-
-
-class Toolchain(Record):
-    """Programs of one kind below a root. A directory on PATH is of this kind if it lies in the tree."""
-
-    name: str
-    root: str  # `~` is the home
-    tree: str  # below the root, what is shown: `*` stands for one name, such as a version; "" is all of it
-    variable: str = ""  # a variable of the host that may name another root
-    mark: str = ""  # a file that has to be in the tree, so that it is what it seems
-    sets: str = ""  # a variable of the box that names the tree
-
 
 class Shims(Record):
     """Small programs on PATH that look up, at each call, which version the current directory is to have."""
@@ -61,56 +42,6 @@ class Shims(Record):
     files: tuple[str, ...] = ()  # in the project or above it
     default: str = ""  # below the root
 
-
-TOOLCHAINS = (
-    # Node.js
-    Toolchain("nvm", "~/.nvm", "versions/node/*", "NVM_DIR"),
-    Toolchain("nvm", "~/.config/nvm", "versions/node/*"),
-    Toolchain("fnm", "~/.local/share/fnm", "node-versions/*/installation", "FNM_DIR"),
-    Toolchain("fnm", "~/.fnm", "node-versions/*/installation"),
-    Toolchain("volta", "~/.volta", "tools/image/*/*", "VOLTA_HOME"),
-    Toolchain("nodenv", "~/.nodenv", "versions/*", "NODENV_ROOT"),
-    Toolchain("n", "~/n", "", "N_PREFIX", mark="bin/node"),
-    Toolchain("npm -g", "~/.npm-global", "", mark="bin"),
-    Toolchain("pnpm env", "~/.local/share/pnpm", "nodejs/*", "PNPM_HOME"),
-    Toolchain("bun", "~/.bun", "bin", "BUN_INSTALL"),
-    Toolchain("deno", "~/.deno", "bin", "DENO_INSTALL"),
-    # Python
-    Toolchain("pyenv", "~/.pyenv", "versions/*", "PYENV_ROOT"),
-    Toolchain("uv", "~/.local/share/uv/python", "*", "UV_PYTHON_INSTALL_DIR"),
-    Toolchain("uv tool", "~/.local/share/uv/tools", "*", "UV_TOOL_DIR"),
-    Toolchain("pipx", "~/.local/share/pipx", "venvs/*", "PIPX_HOME"),
-    Toolchain("pipx", "~/.local/pipx", "venvs/*"),
-    Toolchain("Poetry", "~/.local/share/pypoetry", "venv"),
-    *(
-        Toolchain("conda", f"~/{name}", "", mark="conda-meta")
-        for name in ("miniconda3", "miniforge3", "mambaforge", "anaconda3")
-    ),
-    # Rust. Where rustup is, `_add_rustup` adds its toolchains.
-    Toolchain("cargo", "~/.cargo", "bin", "CARGO_HOME"),
-    Toolchain("rustup", "~/.rustup", "toolchains/*", "RUSTUP_HOME"),
-    # Go
-    Toolchain("go", "~/go", "", mark="VERSION"),
-    Toolchain("go install", "~/go", "bin", "GOPATH"),
-    Toolchain("go", "~/sdk", "go*", mark="VERSION"),
-    Toolchain("go", "~/.local/go", "", mark="VERSION"),
-    Toolchain("goenv", "~/.goenv", "versions/*", "GOENV_ROOT"),
-    Toolchain("gvm", "~/.gvm", "gos/*"),
-    # The JVM
-    Toolchain("sdkman", "~/.sdkman", "candidates/java/*", "SDKMAN_DIR", sets="JAVA_HOME"),
-    Toolchain("sdkman", "~/.sdkman", "candidates/*/*", "SDKMAN_DIR"),
-    Toolchain("jdk", "~/.jdks", "*", sets="JAVA_HOME"),
-    # Others
-    Toolchain("rbenv", "~/.rbenv", "versions/*", "RBENV_ROOT"),
-    Toolchain("gem", "~/.local/share/gem", "ruby/*"),
-    Toolchain("mise", "~/.local/share/mise", "installs/*/*", "MISE_DATA_DIR"),
-    Toolchain("asdf", "~/.asdf", "installs/*/*", "ASDF_DATA_DIR"),
-    Toolchain("dotnet", "~/.dotnet", "", "DOTNET_ROOT", mark="dotnet", sets="DOTNET_ROOT"),
-    Toolchain("Composer", "~/.config/composer", "vendor"),
-    Toolchain("Composer", "~/.composer", "vendor"),
-    Toolchain("ghcup", "~/.ghcup", "", mark="bin"),
-    Toolchain("cabal", "~/.cabal", "bin"),
-)
 
 SHIMS = (
     *(
@@ -136,16 +67,13 @@ SHIMS = (
 # Where a virtual environment of the project may have its Python from. An agent can write what it says.
 PYTHONS = frozenset(("pyenv", "uv", "conda", "mise", "asdf"))
 
-# Directories for programs of every kind, scripts with tokens among them. A program is shown if it leads into one of the
-# trees above, or if it is one of these, and no script.
-MIXED = ("~/.local/bin", "~/bin", "~/.local/share/pnpm")
+# What of a directory for programs of every kind is shown beside what leads into a tree, if it is no script.
 PROGRAMS = frozenset(
     "uv uvx mise fnm volta pnpm bun bunx deno ruff ty pixi just task biome rg fd jq yq hugo zig cmake ninja buf".split()
 )
 
 # What of the host's PATH they are
 
-ELF = b"\x7fELF"
 LOCAL = "/usr/local"
 MOST_TREES = 40  # each is a mount
 MOST_ENTRIES = 300  # of a directory of programs
@@ -353,19 +281,6 @@ class Finder:
             real = self.tree.resolve(value.strip()) if key.strip() == "home" and value.strip().startswith("/") else None
             if real is not None and is_below(real, self.home):
                 self._show(real, names=names)
-
-
-def match(path: str, root: str, pattern: str) -> str:
-    """The tree of this pattern that the path lies in; "" if it lies in none."""
-    if not is_inside(path, root):
-        return ""
-    parts = [part for part in path[len(root) :].split("/") if part]
-    wanted = [part for part in pattern.split("/") if part]
-    are_alike = (
-        part.startswith(like[:-1]) if like.endswith("*") else part == like
-        for part, like in zip(parts, wanted, strict=False)
-    )
-    return posixpath.join(root, *parts[: len(wanted)]) if len(parts) >= len(wanted) and all(are_alike) else ""
 
 
 MOST_VERSIONS = 20

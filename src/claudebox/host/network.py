@@ -216,17 +216,21 @@ def translated(network: str) -> str:
 NOT_GLOBAL = (("fc00::/7", "private"), ("fe80::/10", "link-local"), ("ff00::/8", "multicast"))
 
 
-def rejected_range(address: Address, near: tuple[str, ...]) -> tuple[str, str] | None:
+def rejected_range(address: str, near: tuple[str, ...]) -> tuple[str, str] | None:
     """The narrowest range for which tier `inet` rejects this address, and why; None if the address may pass."""
-    from ipaddress import ip_interface, ip_network  # slow to import, and a launch needs the tables alone
-
+    address = address.partition("%")[0]
+    if not _is_address(address):
+        return address, "no address"
+    is_four = ":" not in address
     four, six = rejected_ranges(near)
-    ranges = four if address.version == 4 else [*six, *NOT_GLOBAL]
-    rows = [(ip_interface(text).network, reason) for text, reason in ranges]
-    found = [(network, reason) for network, reason in rows if address in network]
+    rows = [(_network(text), reason) for text, reason in (four if is_four else [*six, *NOT_GLOBAL])]
+    found = [(network, reason) for network, reason in rows if _is_in(address, network)]
     if found:
-        network, reason = max(found, key=lambda row: row[0].prefixlen)
-        return str(network), reason
-    if address.version == 6 and not any(address in ip_network(text) for text in (GLOBAL, f"{NAT64}/96")):
-        return str(address), f"outside of {GLOBAL}, the addresses that are given out"
+        return max(found, key=lambda row: int(row[0].partition("/")[2]))
+    if not is_four and not any(_is_in(address, network) for network in (GLOBAL, f"{NAT64}/96")):
+        return address, f"outside of {GLOBAL}, the addresses that are given out"
     return None
+
+
+def _is_in(address: str, network: str) -> bool:
+    return _network(f"{address}/{network.partition('/')[2]}") == network

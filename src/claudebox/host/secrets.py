@@ -10,6 +10,7 @@ from itertools import pairwise
 from claudebox.errors import Problem
 from claudebox.host.system import NIX_SOCKETS
 from claudebox.host.tree import Tree
+from claudebox.host.variables import LOGIN_FILES
 from claudebox.model import SecretPlace
 from claudebox.paths import OWN, absolute, is_inside, move, normalize, parents
 from claudebox.record import Record
@@ -188,7 +189,11 @@ def _put_elsewhere(environ: dict[str, str], project: str) -> list[tuple[str, str
     """The rows as these variables have them. What a variable puts into the project is the project's own."""
     named = [(home, normalize(path)) for name, home in VARIABLES.items() if (path := environ.get(name, "/")) != "/"]
     moved = [(home, path) for home, path in named if path.startswith("/") and not is_inside(path, project)]
-    return [(move(row, home, path), why) for home, path in moved for row, why in _ROWS if is_inside(row, home)]
+    logins = [normalize(path) for name in LOGIN_FILES if (path := environ.get(name, "")).startswith("/")]
+    return [
+        *((move(row, home, path), why) for home, path in moved for row, why in _ROWS if is_inside(row, home)),
+        *((path, "a login of Claude") for path in logins if path != "/" and not is_inside(path, project)),
+    ]
 
 
 def secret_places(tree: Tree, homes: tuple[str, ...], environ: dict[str, str], project: str) -> tuple[SecretPlace, ...]:

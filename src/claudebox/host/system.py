@@ -78,6 +78,12 @@ def is_bundle(tree: Tree, path: str) -> bool:
     return b"-----BEGIN " in content and b"CERTIFICATE-----" in content and b"PRIVATE KEY-----" not in content
 
 
+def read_hosts(tree: Tree) -> list[list[str]]:
+    """The lines of /etc/hosts: an address, and its names."""
+    lines = filter(str.isprintable, (tree.text("/etc/hosts") or "").expandtabs(1).splitlines())
+    return [words for line in lines if (words := line.split("#")[0].split())]
+
+
 APPARMOR_SWITCH = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 APPARMOR_PROFILE = "/etc/apparmor.d/bwrap-userns-restrict"
 CLONE_SWITCH = "/proc/sys/kernel/unprivileged_userns_clone"

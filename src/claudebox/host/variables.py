@@ -22,6 +22,12 @@ STAYS = "stays"  # it enters only if somebody asks for it
 
 API_KEY, AUTH_TOKEN, OAUTH_TOKEN = "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"
 BASE_URL = "ANTHROPIC_BASE_URL"
+# Other ways in which Claude Code is logged in: what it sends, what names a file or directory of it, and what chooses.
+GATEWAY_TOKEN = "CLAUDE_CODE_GATEWAY_TOKEN"
+LOGIN_TOKENS = (GATEWAY_TOKEN, "ANTHROPIC_IDENTITY_TOKEN", "CLAUDE_CODE_OAUTH_REFRESH_TOKEN")
+LOGIN_FILES = ("ANTHROPIC_IDENTITY_TOKEN_FILE", "CLAUDE_CODE_HOST_CREDS_FILE", "CLAUDE_CODE_FEDERATION_CACHE_DIR")
+PROFILE, PROFILES, FEDERATION = "ANTHROPIC_PROFILE", "ANTHROPIC_CONFIG_DIR", "ANTHROPIC_FEDERATION_RULE_ID"
+DEVICE_TOKEN = "CLAUDE_TRUSTED_DEVICE_TOKEN"
 SHORTEST_SECRET = 8  # a value that is shorter occurs in every text, and is no secret
 
 # What becomes of the variables, the reason, and their names. For what stays, what to say instead: {} is `--env NAME`.
@@ -66,6 +72,11 @@ ROWS = (
     (KEY, "passed on if the host has it", API_KEY),
     (STAYS, "{}, or --auth broker, which keeps it outside", f"{AUTH_TOKEN} {OAUTH_TOKEN}"),
     (STAYS, "{}", "ANTHROPIC_CUSTOM_HEADERS AWS_BEARER_TOKEN_BEDROCK ANTHROPIC_FOUNDRY_API_KEY"),
+    (STAYS, "{}", " ".join((*LOGIN_TOKENS, DEVICE_TOKEN))),
+    (
+        *(STAYS, "profiles and files with a login never enter; /login in the box makes one for boxes"),
+        " ".join((*LOGIN_FILES, PROFILE, PROFILES, FEDERATION)),
+    ),
     (
         *(STAYS, "{}, and --env for each variable with which that provider knows you"),
         """CLAUDE_CODE_USE_BEDROCK CLAUDE_CODE_USE_VERTEX CLAUDE_CODE_USE_FOUNDRY CLAUDE_CODE_USE_MANTLE
@@ -81,6 +92,7 @@ REASONS = {name: reason for _, reason, names in ROWS for name in names.split()}
 ROUTE_OF = {
     API_KEY: BASE_URL,
     AUTH_TOKEN: BASE_URL,
+    GATEWAY_TOKEN: BASE_URL,
     "ANTHROPIC_CUSTOM_HEADERS": BASE_URL,
     "AWS_BEARER_TOKEN_BEDROCK": "ANTHROPIC_BEDROCK_BASE_URL",
     "ANTHROPIC_FOUNDRY_API_KEY": "ANTHROPIC_FOUNDRY_BASE_URL",

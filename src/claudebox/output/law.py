@@ -57,11 +57,13 @@ def law_text(path: str, real: str, rule: Rule | None, home: str) -> str:
 
 
 def _bound(rule: Rule) -> str:
-    if rule.begins:
+    if rule.has_programs:
         return "Of what lies there, only programs that are no scripts."
+    if rule.trees:
+        return f"As a whole, what is called so there: {', '.join(one or 'all of it' for one in rule.trees)}."
     if rule.names:
         return f"Of what lies there, only what is called {rule.names}…"
-    return f"Never {', '.join(rule.without)} in it." if rule.without else ""
+    return ""
 
 
 def law_fields(path: str, real: str, rule: Rule | None) -> dict[str, object]:

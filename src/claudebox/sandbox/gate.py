@@ -21,12 +21,13 @@ from claudebox.model import ABSENT, COVER, HIDE, MASK, RO, TMPFS, UNSEEN, WRITAB
 from claudebox.paths import is_below
 from claudebox.process.isolation import layer_label
 from claudebox.record import Record
-from claudebox.sandbox.judge import Judge
+from claudebox.sandbox.judge import READ, Judge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from claudebox.sandbox.judge import Streams
     from claudebox.sandbox.law import Law
 
 Identity = tuple[int, int]  # the device, and the number on it
@@ -121,9 +122,9 @@ def open_without_symlinks(path: str, below: str = "/") -> int:
 class Gate:
     """The system call filter. bwrap gets the end of it when the mounts have been checked."""
 
-    def __init__(self, content: bytes, expected: tuple[Expected, ...], law: Law | None) -> None:
+    def __init__(self, content: bytes, expected: tuple[Expected, ...], law: Law | None, streams: Streams) -> None:
         assert law is not None
-        self.law = law
+        self.law, self.streams = law, streams
         self.content = content
         self.expected = expected
         # O_DIRECT makes packets: every write takes a slot, however small it is.
@@ -150,11 +151,11 @@ class Gate:
             # What bwrap has now is not a whole filter yet: if this process ends here, bwrap fails.
             os.write(self.ours, self.content[SLOTS : SLOTS + 1])
             first = first_process(builder)
-            wrong = self._find_wrong(builder, first)
-            if wrong:
-                raise _changed(wrong)
             look(f"/proc/{first}/root")
-            Judge(self.law, builder, first, self.content, self.ours).require_lawful()
+            judge = Judge(self.law, builder, first, self.content, self.ours, self.streams)
+            if wrong := self._find_wrong(judge):
+                raise _changed(wrong)
+            judge.require_lawful()
             # Opened anew, without O_DIRECT, the pipe takes bytes instead of packets, so that all the rest fits at once.
             rest = os.open(f"/proc/self/fd/{self.ours}", os.O_WRONLY | os.O_CLOEXEC)
             os.write(rest, self.content[SLOTS + 1 :])
@@ -166,34 +167,23 @@ class Gate:
                 os.close(descriptor)
         return True
 
-    def _find_wrong(self, builder: int, first: int) -> str:
+    def _find_wrong(self, judge: Judge) -> str:
         """The first path of the box that is not as expected; "" if all are."""
-        # The last mount at a path wins: it is on top.
-        found = {row[4]: row for row in _mountinfo(first)}
-        root = f"/proc/{first}/root"
-        # The device of each layer, by its label, where it was mounted: in the namespace in which bwrap was started.
-        others = [(row[2], *row[row.index(b"-") + 1 :]) for row in _mountinfo(builder)]
-        layers = {source: device for device, kind, source, *_ in others if kind == b"overlay"}
-        return next((each.path for each in self.expected if not _is_right(each, found, root, layers)), "")
+        return next((each.path for each in self.expected if not _is_right(each, judge)), "")
 
 
-def _mountinfo(pid: int) -> list[list[bytes]]:
-    with open(f"/proc/{pid}/mountinfo", "rb") as file:
-        return [line.split(b" ") for line in file]
-
-
-def _is_right(each: Expected, rows: dict[bytes, list[bytes]], root: str, layers: dict[bytes, bytes]) -> bool:
-    row = rows.get(_as_in_mountinfo(each.path))
-    if row is None or (each.is_read_only and b"ro" not in row[5].split(b",")):
+def _is_right(each: Expected, judge: Judge) -> bool:
+    row = judge.box.holder(each.path)
+    if row.path != each.path or (each.is_read_only and row.access != READ):
         return False
     if each.source < 0 and each.covered is None:
         return True
     if each.in_layer is not None:
-        label, path = each.in_layer
-        return row[2:4] == [layers.get(label, b""), _as_in_mountinfo(path)]
+        layer = judge.layers.get(row.device)
+        return layer is not None and (layer.source, row.root) == each.in_layer
     directory, name = os.path.split(each.path)
     try:
-        descriptor = open_without_symlinks(each.path if each.covered is None else directory, root)
+        descriptor = open_without_symlinks(each.path if each.covered is None else directory, f"{judge.process}/root")
     except OSError:
         return False
     try:
@@ -203,13 +193,6 @@ def _is_right(each: Expected, rows: dict[bytes, list[bytes]], root: str, layers:
         return identity(descriptor) == identity(each.source)
     finally:
         os.close(descriptor)
-
-
-def _as_in_mountinfo(path: str) -> bytes:
-    name = os.fsencode(path)
-    for character in b"\\ \t\n":
-        name = name.replace(bytes([character]), b"\\%03o" % character)
-    return name
 
 
 def first_process(builder: int) -> int:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from claudebox.sandbox.law import Law, Rule
 
+    Streams = list[os.stat_result]  # standard input, output and errors, before any feature acted
+
 # How much a box may have of a place. What is LATER is writable in a layer alone, which lands when the user says so.
 NEVER, READ, LATER, WRITE = range(4)
 HOW = ("never", "read-only", "writable in a layer", "writable")
@@ -34,11 +36,9 @@ DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "u
 CONSOLE = "/dev/console"
 NAMESPACES = ("cgroup", "ipc", "mnt", "pid", "user", "uts")
 CAPABILITIES = (b"CapInh", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb")
-FIRST_DESCRIPTOR = 3  # behind the standard streams
 PATH_ONLY, CLOSED_AT_START = 0o10000000, 0o2000000  # O_PATH, O_CLOEXEC
 MEMORY = "/memfd:"  # how the kernel calls a file that is in memory alone
 MOST_NAMED = 5  # breaches in a message
-LARGEST = 1 << 16  # bytes of a file that are looked at
 GONE = "//deleted"  # how the kernel ends the path of a file without a name
 
 
@@ -106,6 +106,8 @@ def moved(path: str, old: str, new: str) -> str:
 
 def _decode(path: bytes) -> str:
     """A path without the octal codes that the kernel writes for blanks, line breaks and backslashes."""
+    if b"\\" not in path:
+        return os.fsdecode(path)
     first, *codes = path.split(b"\\")
     return os.fsdecode(first + b"".join(bytes((int(code[:3], 8),)) + code[3:] for code in codes))
 
@@ -113,10 +115,17 @@ def _decode(path: bytes) -> str:
 class Judge:
     """One box, and what the law says about it."""
 
-    def __init__(self, law: Law, builder: int, first: int, call_filter: bytes, pipe: int) -> None:
-        self.law, self.call_filter = law, call_filter
+    def __init__(self, law: Law, builder: int, first: int, call_filter: bytes, pipe: int, streams: Streams) -> None:
+        self.law, self.call_filter, self.streams = law, call_filter, streams
         self.pipe = os.fstat(pipe)  # through which bwrap gets the filter
         self.process, self.builder = f"/proc/{first}", f"/proc/{builder}"
+        self.host, self.made, self.box = map(Mounts, ("/proc/self", self.builder, self.process))
+        # Layers are made in the namespace in which bwrap starts, and nowhere else.
+        overlays = [row for row in self.made.rows if row.kind == OVERLAY and row.source.startswith(LABEL)]
+        self.layers = {row.device: row for row in overlays if row.device not in self.host.devices}
+        for row in self.box.rows:
+            if row.device in self.layers:
+                row.access = min(row.access, LATER)
 
     def require_lawful(self) -> None:
         """Raise a Problem that names the breaches."""
@@ -124,6 +133,8 @@ class Judge:
         try:
             found += self.breaches()
         except (OSError, ValueError, LookupError, StopIteration, RuntimeError) as error:
+            if not os.path.exists(self.process):
+                raise ProcessLookupError from None  # it has ended meanwhile, and starts nothing
             found.append(f"it cannot be looked at ({type(error).__name__})")
         if found:
             raise refusal(*dict.fromkeys(found))
@@ -132,17 +143,12 @@ class Judge:
         yield from self._of_process()
         yield from self._of_descriptors()
         yield from self._of_environment()
-        self.host, self.made = Mounts("/proc/self"), Mounts(self.builder)
-        self.box = Mounts(self.process)
-        # Layers are made in the namespace in which bwrap starts, and nowhere else.
-        overlays = [row for row in self.made.rows if row.kind == OVERLAY and row.source.startswith(LABEL)]
-        self.layers = {row.device: row for row in overlays if row.device not in self.host.devices}
         for row in self.box.rows:
-            if row.device in self.layers:
-                row.access = min(row.access, LATER)
             yield from self._of_mount(row)
+        for layer in self.layers.values():
+            yield from self._of_layer(layer.path)
         for path, rule in self.law.places.items():
-            if rule.access in (NEVER, LATER):
+            if rule.access in (NEVER, LATER) and os.path.lexists(path):
                 yield from self._of_place(path, rule)
         yield from self._of_what_is_made()
 
@@ -184,11 +190,10 @@ class Judge:
             target, status = os.readlink(path), os.stat(path)
             with open(f"{self.process}/fdinfo/{name}", "rb") as file:
                 flags = int(dict(line.split(b":", 1) for line in file if b":" in line)[b"flags"], 8)
-            if number < FIRST_DESCRIPTOR:
-                if stat.S_ISDIR(status.st_mode) or stat.S_ISBLK(status.st_mode):
-                    yield f"descriptor {number} is {target}"
-                elif number == 0 and stat.S_ISREG(status.st_mode) and not target.startswith(MEMORY):
-                    yield f"descriptor 0 is the file {target} itself"
+            if number < len(self.streams):
+                is_file = number == 0 and stat.S_ISREG(status.st_mode) and not target.startswith(MEMORY)
+                if is_file or not (_same(status, self.streams[number]) or stat.S_ISCHR(status.st_mode)):
+                    yield f"descriptor {number} is {target}, not what claudebox was started with"
             elif not (flags & CLOSED_AT_START or _same(status, self.pipe) or self._is_bwraps_proc(status, flags)):
                 yield f"descriptor {number} stays open: {target}"
 
@@ -200,7 +205,7 @@ class Judge:
         with open(f"{self.process}/environ", "rb") as file:
             environment = file.read()
         with open(f"{self.builder}/cmdline", "rb") as file:
-            command = file.read().partition(b"\0--\0")[0]
+            command = file.read().removesuffix(self.law.typed)
         words = command.split(b"\0")
         pairs = [pair.partition(b"=")[::2] for pair in environment.split(b"\0") if pair]
         pairs += [(words[at + 1], words[at + 2]) for at, word in enumerate(words[:-2]) if word == b"--setenv"]
@@ -219,23 +224,32 @@ class Judge:
         places = [path for _, path, is_seen in self.host.showing(row.device, row.root) if is_seen]
         if layer is not None:
             places = [moved(row.root, "/", layer.path)]
-            yield from self._of_layer(row, layer.path) if row.root == "/" else ()
         if row.kind == PROC and row.access == READ and row.root in SHOWN_OF_PROC and row.path == f"/proc{row.root}":
             return
         if row.root.endswith(GONE) or not places:
-            if row.kind not in FRESH or row.device in self.host.devices | self.made.devices:
+            is_fresh = row.kind in FRESH and row.device not in self.host.devices | self.made.devices
+            if not is_fresh or (row.kind == PROC and not self._is_own_proc(row)):
                 yield f"nobody knows what is behind {row.path}"
         elif not any(place in DEVICES for place in places) and (row.path, row.kind) != (CONSOLE, TERMINALS):
             yield from self._of_places(row, places)
 
-    def _of_layer(self, row: Row, place: str) -> Iterator[str]:
+    def _is_own_proc(self, row: Row) -> bool:
+        """Whether it shows the processes of the box, and no others."""
+        own = os.stat(f"{self.process}/ns/pid").st_ino
+        return row.root == "/" and os.stat(f"{self.process}/root{row.path}/1/ns/pid").st_ino == own
+
+    def _of_layer(self, place: str) -> Iterator[str]:
         """The kernel does not tell over what a layer lies. It shows what is in its place, and what boxes changed."""
-        known = set(os.listdir(place))
+        changed = set[str]()
         for upper in self.law.uppers(place):
             with suppress(FileNotFoundError, NotADirectoryError):
-                known.update(os.listdir(upper))
-        if strange := {*os.listdir(f"{self.process}/root{row.path}")} - known:
-            yield f"{row.path} shows {min(strange)}, which is not in {place}"
+                changed.update(os.listdir(upper))
+        for name in {*os.listdir(f"{self.builder}/root{place}")} - changed:
+            with suppress(FileNotFoundError):
+                inside, outside = (os.lstat(f"{top}{place}/{name}") for top in (f"{self.builder}/root", ""))
+                if not stat.S_ISREG(outside.st_mode) or inside.st_ino == outside.st_ino:
+                    continue
+            yield f"the layer over {place} shows another {name}"
 
     def _of_places(self, row: Row, places: list[str]) -> Iterator[str]:
         """Places of this host that are one and the same: one of them must be allowed, and none withheld."""
@@ -246,7 +260,7 @@ class Judge:
             for name in rule.without:
                 if self.box.holder(f"{row.path}/{name}") is row:
                     yield from self._of_part(f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
-        if not any(row.access <= rule.access and _fits(rule, place) for place, rule in rules):
+        if not any(row.access <= rule.access and rule.means(place) for place, rule in rules):
             yield f"{row.path} shows {places[0]}, {HOW[row.access]}: nothing allows that"
 
     def _of_place(self, path: str, rule: Rule) -> Iterator[str]:
@@ -264,7 +278,7 @@ class Judge:
 
         In a layer, something else may be in its place. A symlink there leads elsewhere from here than in the box.
         """
-        with suppress(FileNotFoundError, NotADirectoryError):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             outside, here = os.lstat(path), f"{self.process}/root/."
             for part in shown[1:].split("/"):
                 if stat.S_ISLNK(os.lstat(here).st_mode):
@@ -273,8 +287,8 @@ class Judge:
             inside = os.lstat(here)
             is_same = (inside.st_ino, inside.st_mtime_ns) == (outside.st_ino, outside.st_mtime_ns)
             if is_covered:
-                are_files = stat.S_ISREG(inside.st_mode) and stat.S_ISREG(outside.st_mode) and outside.st_size > 0
-                is_same = are_files and _content(here) == _content(path)
+                are_files = stat.S_ISREG(inside.st_mode) and stat.S_ISREG(outside.st_mode)
+                is_same = are_files and inside.st_size == outside.st_size > 0 and _content(here) == _content(path)
             if is_same:
                 yield f"{shown} is what {path} is on this host: {why}"
 
@@ -303,16 +317,8 @@ def refusal(*breaches: str) -> Problem:
 
 def _content(path: str) -> bytes:
     with open(path, "rb") as file:
-        return file.read(LARGEST)
+        return file.read()
 
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:
     return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
-
-
-def _fits(rule: Rule, place: str) -> bool:
-    """Whether it is what the rule means, if that is about some files in its place alone."""
-    name, has_more, _ = place[len(rule.path) + 1 :].partition("/")
-    if not rule.begins:
-        return name.startswith(rule.names)
-    return bool(name) and not has_more and _content(place).startswith(rule.begins)

@@ -44,12 +44,13 @@ def launch(launch: Launch) -> NoReturn:
     if not plan.network.is_hosts:
         refuse_internet_sockets()
     seal_standard_input()
+    streams = [os.fstat(descriptor) for descriptor in (0, 1, 2)]
     prepare(plan.preparations)
     # What runs beside the box comes first: the limits of the box must not count it, or the box could get it killed.
     companions = [feature.beside(launch) for feature in launch.acts(Step.BESIDE)]
     for feature in launch.acts(Step.BEFORE):
         feature.before(launch)
-    gate = Gate(plan.kernel.seccomp, expect(launch.mounts, plan.review), plan.law)
+    gate = Gate(plan.kernel.seccomp, expect(launch.mounts, plan.review), plan.law, streams)
     descriptors = [gate.for_bwrap]
     options = open_options(launch, gate, descriptors)
     if plan.kernel.drop_groups:

@@ -12,6 +12,7 @@ import os
 from claudebox.host.programs import find, inspect
 from claudebox.host.secrets import looks_secret, openings, refuse_readable, refuse_writable
 from claudebox.host.system import CERTIFICATE_VARIABLES, NIX_SOCKETS, NIX_STORE, is_bundle
+from claudebox.host.toolchains import ELF, MIXED, TOKENS, TOOLCHAINS, match
 from claudebox.host.variables import API_KEY, BUNDLE, KEY, KINDS, STAYS
 from claudebox.model import RW
 from claudebox.paths import absolute, expand_home, is_below, is_inside
@@ -37,21 +38,6 @@ OF_ETC = tuple(
     "pki/tls/openssl.cnf profile protocols services ssl/ca-bundle.pem ssl/cert.pem ssl/certs ssl/openssl.cnf static "
     "terminfo".split()
 )
-# Where toolchains of the user are, and the variables that say so. A box may have trees below these, read-only.
-TOOLCHAINS = (
-    "~/.nvm ~/.config/nvm ~/.local/share/fnm ~/.fnm ~/.volta ~/.nodenv ~/n ~/.npm-global ~/.local/share/pnpm ~/.bun "
-    "~/.deno ~/.pyenv ~/.local/share/uv ~/.local/share/pipx ~/.local/pipx ~/.local/share/pypoetry ~/miniconda3 "
-    "~/miniforge3 ~/mambaforge ~/anaconda3 ~/.cargo/bin ~/.rustup/toolchains ~/go ~/sdk ~/.local/go ~/.goenv ~/.gvm "
-    "~/.sdkman ~/.jdks ~/.rbenv ~/.local/share/gem ~/.local/share/mise ~/.asdf ~/.dotnet ~/.config/composer/vendor "
-    "~/.composer/vendor ~/.ghcup ~/.cabal/bin"
-)
-ROOTS = (
-    "NVM_DIR FNM_DIR VOLTA_HOME NODENV_ROOT N_PREFIX PNPM_HOME BUN_INSTALL DENO_INSTALL PYENV_ROOT PIPX_HOME "
-    "UV_PYTHON_INSTALL_DIR UV_TOOL_DIR CARGO_HOME RUSTUP_HOME GOPATH GOENV_ROOT SDKMAN_DIR RBENV_ROOT MISE_DATA_DIR "
-    "ASDF_DATA_DIR DOTNET_ROOT"
-)
-TOKENS = tuple("etc/npmrc pip.conf uv-receipt.toml pipx_metadata.json .condarc condarc conda-meta/state".split())
-PROGRAMS, ELF = "~/.local/bin ~/bin ~/.local/share/pnpm", b"\x7fELF"  # single programs, never scripts
 OF_CLAUDE = "agents commands hooks output-styles plugins rules skills CLAUDE.md keybindings.json"  # the user's own
 SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 # What this host runs unasked, in the root of the project. The guard knows more; this is the least that holds.
@@ -82,8 +68,19 @@ class Rule(Record):
     access: int
     why: str
     names: str = ""  # only what is in it and has a name that begins so
-    begins: bytes = b""  # only files in it that begin so
-    without: tuple[str, ...] = ()  # what stays hidden in each tree of the kind
+    has_programs: bool = False  # only programs in it, and never scripts
+    trees: tuple[str, ...] = ()  # only what is called so below it, as a whole: `*` stands for one name
+    without: tuple[str, ...] = ()  # what stays hidden in each of these
+
+    def means(self, place: str) -> bool:
+        """Whether it is about this place, which lies in its own."""
+        if self.trees:
+            return any(match(place, self.path, tree) == place for tree in self.trees)
+        name, has_more, _ = place[len(self.path) + 1 :].partition("/")
+        if not self.has_programs:
+            return name.startswith(self.names)
+        with open(place, "rb") as file:
+            return bool(name) and not has_more and file.read(len(ELF)) == ELF
 
 
 class Law(Record):
@@ -98,6 +95,7 @@ class Law(Record):
     call_filter: bytes
     has_hosts_network: bool
     devices: frozenset[str]  # of another network
+    typed: bytes  # the end of bwrap's command line, which is the user's own
     groups: frozenset[int]
 
     def nearest(self, place: str) -> Rule | None:
@@ -118,6 +116,7 @@ def lay_down(facts: Facts, *more: str) -> Law:
     settings, tree = facts.settings, facts.tree
     tier, has_namespaces = settings[said.NETWORK].text, settings[said.USERNS].text == said.ON
     has_no_groups = facts.is_root and tree.text("/proc/self/setgroups") == "allow\n"
+    has_ports = tier == said.NO_NETWORK and bool(settings[said.PUBLISH] or settings[said.HOST_PORTS])
     names = _names(facts)
     return Law(
         places=_places(facts, more),
@@ -128,7 +127,8 @@ def lay_down(facts: Facts, *more: str) -> Law:
         links=tuple(_links(facts)),
         call_filter=call_filter(facts.host.machine, with_namespaces=has_namespaces, with_setgid=facts.is_shared),
         has_hosts_network=tier == said.FULL,
-        devices=frozenset(("lo", "tap0") if tier == said.INET else ("lo",)),
+        devices=frozenset(("lo", "tap0") if tier == said.INET or has_ports else ("lo",)),
+        typed=b"".join(os.fsencode(word) + b"\0" for word in facts.request.run or facts.request.claude),
         groups=frozenset(() if has_no_groups else (*os.getgroups(), os.getegid())),
     )
 
@@ -137,14 +137,15 @@ def _places(facts: Facts, more: tuple[str, ...]) -> dict[str, Rule]:
     """The table. A grant counts if it gives more than those before it; what is held or secret counts always."""
     places: dict[str, Rule] = {}
     rules = (_of_the_project(facts, more), _asked_for(facts), _of_the_agent(facts), _of_this_host(facts), _less(facts))
-    for rule in (Rule(one.path, NEVER, f"secret ({one.reason})") for one in facts.places if not one.is_drawer):
-        places[rule.path] = rule
-        places[facts.tree.destination(rule.path) or rule.path] = rule
+    for one in facts.places:
+        if not one.is_drawer and facts.tree.lstat(one.path) is not None:
+            path = facts.tree.resolve(one.path) or one.path
+            places[path] = Rule(path, NEVER, f"secret ({one.reason})")
     for rule in (rule for some in rules for rule in some):
         path = facts.tree.destination(rule.path) or rule.path
         above = next((places[above] for above in upwards(path) if above in places), None)
         if above is None or above.access < rule.access or rule.access in (NEVER, LATER):
-            places[path] = rule.replace(path=path)
+            places[path] = rule if path == rule.path else rule.replace(path=path)
     for path in sorted(facts.tree.destination(hidden) or hidden for hidden in facts.hidden):
         places = {place: rule for place, rule in places.items() if not is_inside(place, path)}
         places[path] = Rule(path, NEVER, "hidden")
@@ -195,12 +196,15 @@ def _of_this_host(facts: Facts) -> Iterator[Rule]:
     for path in (facts.certificates, *(path for path in named if path and is_bundle(tree, path))):
         yield Rule(path, READ, "certificates")
     if settings[said.FROM_HOME].text != said.OFF:
-        roots = (*TOOLCHAINS.split(), *filter(None, map(environ.get, ROOTS.split())))
-        for root in (expand_home(written, home) for written in roots):
+        roots: dict[str, tuple[str, ...]] = {}
+        for row in TOOLCHAINS:
+            for root in (expand_home(row.root, home), environ.get(row.variable, "")):
+                roots[root] = (*roots.get(root, ()), row.tree)
+        for root, trees in roots.items():
             if is_below(tree.destination(root) or "", home):
-                yield Rule(root, READ, "toolchains of yours", without=TOKENS)
-        for directory in PROGRAMS.split():
-            yield Rule(expand_home(directory, home), READ, "single programs of yours", begins=ELF)
+                yield Rule(root, READ, "toolchains of yours", trees=trees, without=TOKENS)
+        for directory in MIXED:
+            yield Rule(expand_home(directory, home), READ, "single programs of yours", has_programs=True)
 
 
 def _of_the_agent(facts: Facts) -> Iterator[Rule]:
@@ -239,8 +243,10 @@ def _less(facts: Facts) -> Iterator[Rule]:
     if settings[said.AUTH].text == said.BROKER and not tree.is_link(login):
         yield Rule(login, NEVER, "the login of an earlier box")
     asked = {tree.resolve(absolute(wish.source, project, facts.home)) for wish in settings[said.MOUNTS]}
-    secrets = [(one.path, one.reason) for one in facts.secrets.masked] if facts.secrets is not None else []
-    secrets += facts.secrets.closed if facts.secrets is not None else ()
+    secrets = [*facts.secrets.closed] if facts.secrets is not None else []
+    for one in facts.secrets.masked if facts.secrets is not None else ():
+        if tree.read_plain(one.path, len(one.decoy) + 1) != one.decoy:  # else nothing in it had to be replaced
+            secrets.append((one.path, one.reason))
     for path, why in secrets:
         if path not in asked:
             yield Rule(path, NEVER, f"secret ({why})")

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 LARGEST_FILE = 16 << 20
 KEY_HELPER = "apiKeyHelper"
+# Settings that name programs which Claude runs, besides hooks: those that hand out credentials, those that its own
+# sandbox uses, and others.
+HELPERS = (KEY_HELPER, *"awsAuthRefresh awsCredentialExport gcpAuthRefresh otelHeadersHelper proxyAuthHelper".split())
+SANDBOX, SANDBOX_PROGRAMS = "sandbox", ("bwrapPath", "ripgrep", "socatPath")
+RUNNING = tuple("statusLine subagentStatusLine fileSuggestion processWrapper policyHelper policyHelpers".split())
 
 
 class UsersSettings(Record):
@@ -125,18 +130,36 @@ def _credentials(settings: dict[str, Any], variables: dict[str, str]) -> tuple[s
     return (*names, *([KEY_HELPER] if settings.get(KEY_HELPER) else []))
 
 
+def programs(settings: dict[str, Any]) -> list[str]:
+    """The settings that name programs, besides hooks and the status line, which everybody knows."""
+    own = settings.get(SANDBOX)
+    sandboxes = [f"{SANDBOX}.{name}" for name in SANDBOX_PROGRAMS if isinstance(own, dict) and name in own]
+    return [*(name for name in (*HELPERS, *RUNNING[1:]) if name in settings), *sandboxes]
+
+
 def _named_files(settings: dict[str, Any], home: str) -> list[str]:
-    """Every path in the commands of the status line and of hooks."""
+    """Every path in the commands of settings and of hooks."""
     words = [word.strip("\"'") for command in commands(settings) for word in command.split()]
     paths = [word.replace("$HOME", "~", 1).replace("${HOME}", "~", 1) for word in words]
     return [normalize(expand_home(path, home)) for path in paths if path.startswith(("/", "~/"))]
 
 
 def commands(settings: dict[str, Any]) -> list[str]:
-    """The commands of the status line and of hooks."""
+    """The commands of settings and of hooks."""
     hooks = settings.get("hooks")
     events = [event for event in hooks.values() if isinstance(event, list)] if isinstance(hooks, dict) else []
     matchers = [matcher for event in events for matcher in event if isinstance(matcher, dict)]
     lists = [matcher.get("hooks") for matcher in matchers]
-    entries = [settings.get("statusLine"), *(entry for one in lists if isinstance(one, list) for entry in one)]
-    return [str(entry["command"]) for entry in entries if isinstance(entry, dict) and entry.get("command")]
+    entries = [entry for one in lists if isinstance(one, list) for entry in one]
+    hooked = [str(entry["command"]) for entry in entries if isinstance(entry, dict) and entry.get("command")]
+    return [*(command for name in RUNNING for command in commands_in(settings.get(name, {}))), *hooked]
+
+
+def commands_in(value: Any) -> list[str]:
+    """The commands in such a setting: `COMMAND`, `[WORD, …]`, `{command: COMMAND}`, or `{path: PROGRAM}` in a table."""
+    if isinstance(value, list):
+        return [" ".join(map(str, value))]
+    if not isinstance(value, dict):
+        return [str(value)]
+    named = [str(value[name]) for name in ("command", "path") if name in value]
+    return named or [command for inner in value.values() if isinstance(inner, dict) for command in commands_in(inner)]

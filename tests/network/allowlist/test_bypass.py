@@ -100,6 +100,22 @@ def test_name_that_leads_to_something_private_is_refused(box: Box, internet: Int
     assert len(heard(token, internet)) == 1
 
 
+def test_name_in_the_hosts_file_of_the_host_is_looked_up_there(box: Box, account: Resident, internet: Internet) -> None:
+    """DNS does not know it. What it leads to has to be on the internet, as with any name; the box sees no such file."""
+    account.hosts = "127.0.0.1 localhost\n198.51.100.10 Named.corp.example\n192.168.50.2 nas.corp.example\n"
+    token = uuid.uuid4().hex
+    script = "import socket, sys\nfor name in ('named', 'nas'):\n"
+    script += f"    s = socket.create_connection((f'{{name}}.corp.example', {PORT}), 30)\n"
+    script += "    s.sendall(sys.argv[1].encode())\n"
+    script += "    try: print(name, s.recv(100).decode())\n    except OSError: print(name, 'reset')\n"
+    allowed = ("--allow", "named.corp.example:*", "--allow", "nas.corp.example:*")
+    on_the_host = account.run("/usr/bin/python3", "-c", script, token)
+    assert on_the_host.stdout.splitlines() == ["named internet", "nas neighbour"], on_the_host.stderr
+    done = box.inside("/usr/bin/python3", "-c", script, token, options=("--network", "allowlist", *allowed))
+    assert done.stdout.splitlines() == ["named internet", "nas reset"], done.stderr
+    assert "corp" not in box.sh("cat /etc/hosts", options=("--network", "allowlist", *allowed))
+
+
 def test_search_list_of_the_host_is_not_used(box: Box, account: Resident, internet: Internet) -> None:
     """What fails would be asked for again with more labels, of somebody who has nothing to do with it."""
     account.resolv_conf = "search corp.example\noptions ndots:5\nnameserver 192.168.50.1\n"

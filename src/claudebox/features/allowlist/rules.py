@@ -6,6 +6,7 @@ from claudebox.errors import Problem
 from claudebox.facts import Contribution, Facts
 from claudebox.features.allowlist import ALLOW, ALLOWLIST, ASK
 from claudebox.host.programs import choose_uplink
+from claudebox.host.system import read_hosts
 from claudebox.host.variables import BASE_URL, is_loopback, read_address
 from claudebox.model import FILE, Finding, Grant, Mount, Origin, Plan, Preparation, Step
 from claudebox.output.section import Section
@@ -274,6 +275,7 @@ def complete(facts: Facts, plan: Plan) -> Plan:
     """Say what will not work."""
     allowlist = plan.get(Allowlist)
     allowed, text = allowlist.allowed if allowlist is not None else (), ""
+    private = _led_astray(facts, allowlist) if allowlist is not None else []
     own_api = next((variable.value for variable in plan.environment if variable.name == BASE_URL), "")
     host, port = (read_address(own_api) or ("https", API, ""))[1:]
     asks_itself = plan.program.title == "claude" and facts.settings[AUTH].text != BROKER
@@ -283,7 +285,19 @@ def complete(facts: Facts, plan: Plan) -> Plan:
     elif needs_api and not HostList(allowed).permits(host, int(port or HTTPS)):
         way = f"{host}{':' if port else ''}{port}" if own_api else "@claude"
         text = f"claude does not reach its API: --allow {way}"
-    return plan.replace(findings=(*plan.findings, Finding(Finding.NOTE, "--network allowlist", text))) if text else plan
+    notes = (Finding(Finding.NOTE, "--network allowlist", note) for note in (text, *private) if note)
+    return plan.replace(findings=(*plan.findings, *notes))
+
+
+def _led_astray(facts: Facts, allowlist: Allowlist) -> list[str]:
+    """Listed names to which this host gives an address that no box with a list reaches."""
+    listed = {row.host for row in allowlist.allowed}
+    return [
+        f"{name} is {address} in /etc/hosts of this host, which is not on the internet ({private[1]}): it is refused"
+        for address, *names in read_hosts(facts.tree)
+        for name in names
+        if name.lower() in listed and (private := private_range(address, allowlist.near)) is not None
+    ]
 
 
 NOT_PASTED = """\

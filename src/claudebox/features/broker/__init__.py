@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from claudebox.errors import Problem
 from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.model import Broker, Launch, Plan
-from claudebox.settings.table import AUTH, REACH, Setting
+from claudebox.settings.table import AUTH, OFF, ON, REACH, Setting
 from claudebox.settings.table import BROKER as CHOSEN
-from claudebox.settings.types import Limit, List
+from claudebox.settings.types import Choice, Limit, List
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,15 +21,24 @@ AUTH_LIMITS = Setting(
     called="auth_limits",
     tightens=True,
 )
+BROKER_FETCH = Setting(
+    *("broker_fetch", REACH),
+    "whether the API may fetch for a box with the broker (web search, MCP servers, URLs): off with allowlist and none",
+    Choice(ON, OFF, default=OFF),
+    tightens=True,
+)
 
 
 class BrokerFeature(Feature):
-    settings = (AUTH_LIMITS,)
+    settings = (AUTH_LIMITS, BROKER_FETCH)
 
     def applies(self, facts: Facts) -> bool:
-        return facts.settings[AUTH].text == CHOSEN
+        return facts.settings[AUTH].text == CHOSEN or facts.settings[BROKER_FETCH].origin.is_typed
 
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
+        if facts.settings[AUTH].text != CHOSEN:
+            what = f"{BROKER_FETCH.option} has no meaning with --auth {facts.settings[AUTH].text}"
+            raise Problem(what, f"--auth {CHOSEN}")
         from claudebox.features.broker import credential
 
         return credential.decide(facts, draft)
@@ -41,7 +51,7 @@ class BrokerFeature(Feature):
             return (Section(key="broker"),)
         from claudebox.features.broker import credential
 
-        return (credential.section(broker, plan.person.home),)
+        return credential.sections(broker, plan.person.home)
 
     def beside(self, launch: Launch) -> Companion:
         from claudebox.features.broker import credential

@@ -10,7 +10,7 @@ import os
 
 from claudebox.errors import Problem, quote
 from claudebox.facts import ClaudeHome, Contribution, Draft, Facts, find_login
-from claudebox.features.broker import AUTH_LIMITS, BROKER
+from claudebox.features.broker import AUTH_LIMITS, BROKER, BROKER_FETCH
 from claudebox.files import c_call
 from claudebox.host import Host
 from claudebox.host.tree import Tree
@@ -18,7 +18,13 @@ from claudebox.host.variables import (
     API_KEY,
     AUTH_TOKEN,
     BASE_URL,
+    DEVICE_TOKEN,
+    FEDERATION,
+    LOGIN_FILES,
+    LOGIN_TOKENS,
     OAUTH_TOKEN,
+    PROFILE,
+    PROFILES,
     SHORTEST_SECRET,
     is_loopback,
     read_address,
@@ -32,7 +38,7 @@ from claudebox.process.companion import Companion, start_beside, watch_own_end
 from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, enter_as_owner
 from claudebox.record import Record
 from claudebox.settings import Amount, EnvWish, Settings
-from claudebox.settings.table import ENV, FULL, HOST_PORTS, NETWORK, PUBLISH
+from claudebox.settings.table import ENV, FULL, HOST_PORTS, INET, NETWORK, ON, PUBLISH
 from claudebox.state import LOGIN_FILE
 from claudebox.state.reach import host_certificates
 from claudebox.text import counted
@@ -65,6 +71,8 @@ VARIABLES = (AUTH_TOKEN, API_KEY, OAUTH_TOKEN)
 ROUTE_VARIABLES = ("ANTHROPIC_UNIX_SOCKET", BASE_URL)
 STAYS_OUT = "stays outside with --auth broker"
 
+# With one of these and none of those, Claude Code uses no login that it keeps.
+OTHER_LOGINS = (*LOGIN_TOKENS, *LOGIN_FILES[:2], PROFILE, FEDERATION)
 # With one of these, Claude Code talks to somebody else, in another way.
 OTHER_PROVIDERS = tuple(
     f"CLAUDE_CODE_USE_{name}" for name in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE", "ANTHROPIC_AWS")
@@ -81,7 +89,7 @@ def decide(facts: Facts, _: Draft) -> Contribution:
         kept_out=tuple(kept_out(broker, facts.host, facts.settings[ENV]).items()),
         findings=tuple(upstream_findings(facts, broker)),
         steps=(Step(Step.BESIDE, BROKER), Step(Step.MADE, BROKER)),
-        grants=(_grant(broker, facts.home),),
+        grants=(_grant(broker, facts.home), *([FETCHING] if broker.fetches and not _reaches(facts.settings) else [])),
         records=(broker,),
     )
 
@@ -94,6 +102,10 @@ def plan_broker(facts: Facts) -> Broker:
             what = f"{name} is set: the broker knows only the Anthropic API"
             raise Problem(what, "choose: --auth passthrough, with --env for what that provider needs")
     variable = next((name for name in VARIABLES if environ.get(name)), "")
+    other = next((name for name in OTHER_LOGINS if environ.get(name)), "")
+    if other and not variable:
+        what = f"{other} is set: the broker knows API keys, tokens and the login of `claude`, and no other kind"
+        raise Problem(what, f"if there is another login: env -u {other} claudebox\n      {OTHERWISE}")
     url = find_upstream(facts, variable)
     login = find_login(facts)
     _check_credential(facts, variable, login.file)
@@ -112,9 +124,21 @@ def plan_broker(facts: Facts) -> Broker:
         port=_find_port(facts.settings),
         lock=kept.broker_lock,
         journal=facts.claude.instance.journal,
+        fetches=_may_fetch(facts.settings),
         limits=_limits(facts.settings[AUTH_LIMITS]),
         login=login.file,
     )
+
+
+def _may_fetch(settings: Settings) -> bool:
+    """A box that reaches the internet by itself gains nothing by the API, unless somebody says otherwise."""
+    said = settings[BROKER_FETCH]
+    return _reaches(settings) if said.origin.is_default else said.text == ON
+
+
+def _reaches(settings: Settings) -> bool:
+    """Whether the box reaches the internet by itself."""
+    return settings[NETWORK].text in (FULL, INET)
 
 
 def _check_credential(facts: Facts, variable: str, file: str) -> None:
@@ -125,9 +149,18 @@ def _check_credential(facts: Facts, variable: str, file: str) -> None:
             raise Problem(f"{variable} is no credential: it has spaces or other characters that none has")
     elif not file:
         what = "there is no credential for the broker to use: nobody is logged in, and ANTHROPIC_API_KEY is not set"
-        raise Problem(what, log_in)
+        unused = f" (of the profiles in {profiles} it can use none)" if (profiles := _profiles(facts)) else ""
+        raise Problem(what + unused, log_in)
     elif not _login(facts.tree, file).get("accessToken"):
         raise Problem(f"{file} holds no login", log_in)
+
+
+def _profiles(facts: Facts) -> str:
+    """The directory in which Claude Code keeps logins of another kind; "" if there are none."""
+    environ = facts.host.environ
+    usual = f"{environ.get('XDG_CONFIG_HOME') or facts.home + '/.config'}/anthropic"
+    path = environ.get(PROFILES) or usual
+    return path if facts.tree.exists(f"{path}/credentials") else ""
 
 
 def _find_port(settings: Settings) -> int:
@@ -191,14 +224,16 @@ def _asked_for(facts: Facts) -> EnvWish | None:
 
 
 def upstream_findings(facts: Facts, broker: Broker) -> list[Finding]:
-    """Say who gets the credential, if it is not who usually does."""
-    wish = _asked_for(facts)
+    """Say which login is used if there are others, and who gets it if it is not who usually does."""
+    wish, profiles = _asked_for(facts), "" if broker.variable else _profiles(facts)
+    unused = f"the broker uses {broker.file}, and no profile of {profiles}"
+    notes = [Finding(Finding.NOTE, "--auth broker", unused)] if profiles else []
     if not broker.url:
-        return []
+        return notes
     asked = f", as {wish.origin.shown} asks" if wish else ""
     text = f"the broker sends the box's requests to {broker.api.host}{asked}, and the credential with them"
     is_typed = wish is not None and wish.value is not None and wish.origin.is_typed
-    return [Finding(Finding.NOTE if is_typed else Finding.RISK, BASE_URL, text)]
+    return [*notes, Finding(Finding.NOTE if is_typed else Finding.RISK, BASE_URL, text)]
 
 
 def _find_way(name: str, url: str, facts: Facts) -> Address:
@@ -308,9 +343,10 @@ def _login(tree: Tree, file: str) -> dict[str, Any]:
 
 def kept_out(broker: Broker, host: Host, wishes: tuple[EnvWish, ...]) -> dict[str, str]:
     """Variables that stay outside, whoever asks for them: credentials, the way to them, and copies of one."""
-    names = dict.fromkeys((*VARIABLES, *ROUTE_VARIABLES), STAYS_OUT)
+    tokens = (*VARIABLES, *LOGIN_TOKENS, DEVICE_TOKEN)
+    names = dict.fromkeys((*tokens, *LOGIN_FILES, PROFILE, PROFILES, FEDERATION, *ROUTE_VARIABLES), STAYS_OUT)
     login = _login(host.tree, broker.login) if broker.login else {}
-    known = [*(host.environ.get(name) for name in VARIABLES), *(login.get(name) for name in TOKENS)]
+    known = [*(host.environ.get(name) for name in tokens), *(login.get(name) for name in TOKENS)]
     secrets = [secret for secret in known if isinstance(secret, str) and len(secret) >= SHORTEST_SECRET]
     written = [(wish.name, wish.value) for wish in wishes if wish.value is not None]
     for name, value in (*host.environ.items(), *written):
@@ -326,10 +362,17 @@ def _hide_old_login(home: ClaudeHome, tree: Tree) -> tuple[Mount, ...]:
     return (Mount(HIDE, f"{home.place}/{LOGIN_FILE}", OLD_LOGIN, is_dir=False),)
 
 
+FETCHES = tuple("may fetch for the box: web search, MCP servers, addresses in requests".split())
+NO_FETCHES = tuple("is asked to fetch nothing for the box".split())
+FETCHING = Grant((("broker-fetch", "on"), ("network", INET), ("network", FULL)), "the API", FETCHES, widens=True)
 NOT_PASTED = "--auth broker: only claudebox starts the broker. After pasting, nobody answers at its port."
 TOLD = """
 You talk to the Claude API through a process on the user's machine. The login is there, and no token in the box is
 good for anything else. Only messages pass: not the account, its usage or files, and no `claude` login commands.
+"""
+TOLD_NOT_TO_FETCH = """\
+The API fetches nothing for you: a request with a web search, an MCP server, a URL or a file of the account is refused
+(status 400). Only the user can allow that: `--broker-fetch on`.
 """
 
 
@@ -345,19 +388,26 @@ def limits_text(limits: tuple[tuple[str, int], ...]) -> str:
     return ", ".join(counted(number, name.removesuffix("s")) for name, number in limits)
 
 
-def section(broker: Broker, home: str) -> Section:
+def sections(broker: Broker, home: str) -> tuple[Section, ...]:
     from claudebox.output.section import NETWORK, OUTSIDE, Row, Section
 
     grant, limits = _grant(broker, home), f"; at most {limits_text(broker.limits)}" if broker.limits else ""
-    return Section(
+    kept = Section(
         title=OUTSIDE,
         lines=((grant.label, grant.words),),
         rows=(Row("login", words=f"{shorten_home(broker.shown, home)} stays outside (broker){limits}"),),
         key="broker",
-        value={"credential": broker.shown, "limits": dict(broker.limits), "journal": broker.journal},
-        told=((NETWORK, TOLD),),
+        value={
+            "credential": broker.shown,
+            "limits": dict(broker.limits),
+            "journal": broker.journal,
+            "fetches": broker.fetches,
+        },
+        told=((NETWORK, TOLD if broker.fetches else TOLD + TOLD_NOT_TO_FETCH),),
         comment=NOT_PASTED,
     )
+    api = Section(title=NETWORK, lines=(("the API", FETCHES if broker.fetches else NO_FETCHES),))
+    return kept, api
 
 
 # The process

@@ -54,6 +54,7 @@ from claudebox.state.claude_settings import (
     load,
     parse_object,
     printable,
+    programs,
     read_variables,
 )
 from claudebox.state.memory import Form
@@ -198,9 +199,12 @@ class ProjectSettings(Feature):
     def decide(self, facts: Facts, draft: Draft) -> Contribution:
         # With the broker, the box has no credential that could go anywhere.
         kind = Finding.NOTE if facts.settings[AUTH].text == BROKER else Finding.RISK
-        contents = {name: facts.tree.read(f"{facts.project}/{name}", limit=LARGEST_FILE) for name in PROJECT_SETTINGS}
-        texts = {name: leads_elsewhere(content or b"") for name, content in contents.items()}
-        return Contribution(findings=tuple(Finding(kind, name, text) for name, text in texts.items() if text))
+        findings = []
+        for name in PROJECT_SETTINGS:
+            content = facts.tree.read(f"{facts.project}/{name}", limit=LARGEST_FILE) or b""
+            findings.append(Finding(kind, name, leads_elsewhere(content)))
+            findings.append(Finding(Finding.NOTE, name, names_programs(content)))
+        return Contribution(findings=tuple(finding for finding in findings if finding.text))
 
 
 class Options(Feature):
@@ -382,7 +386,16 @@ def leads_elsewhere(content: bytes) -> str:
     return f"{what} {', '.join(names)}" if names else ""
 
 
-COPIED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.")
+def names_programs(content: bytes) -> str:
+    """Which programs the settings of a project have Claude run; "" if none, and if nobody can read them."""
+    names: list[str] = []
+    with suppress(Problem):
+        names = programs(parse_object(content, "the project's settings")) if content else []
+    return f"names programs that Claude runs: {', '.join(names)}" if names else ""
+
+
+# The number changes when boxes get something else of the same file: then it is copied anew.
+COPIED = Form("A file of yours as it was when boxes got a copy of it, and what was left out.", number=2)
 ANSWERED = Form("What Claude need not ask: the project that it trusts, and the end of the API key that it may use.")
 LAST_PROMPTS = 1 << 16  # bytes
 KEY_TAIL = 20  # of an API key, by which Claude remembers that it may be used

@@ -12,6 +12,7 @@ from claudebox.model import FROM_HOST, Mount
 from claudebox.paths import expand_home, move, normalize
 from claudebox.record import Record
 from claudebox.sandbox.mounts import find_holder
+from claudebox.state.claude_settings import HELPERS, KEY_HELPER, RUNNING, SANDBOX, commands_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,15 +23,14 @@ if TYPE_CHECKING:
 CREDENTIALS = "it hands out credentials, which stay outside"
 OWN_SANDBOX = "Claude's own sandbox cannot start in the box, which takes its place"
 KEPT_OUT = {
-    "apiKeyHelper": f"{CREDENTIALS}; for a key: --env ANTHROPIC_API_KEY, or --auth broker",
-    "awsAuthRefresh": CREDENTIALS,
-    "awsCredentialExport": CREDENTIALS,
-    "gcpAuthRefresh": CREDENTIALS,
-    "otelHeadersHelper": CREDENTIALS,
-    "sandbox": OWN_SANDBOX,
+    **dict.fromkeys(HELPERS, CREDENTIALS),
+    KEY_HELPER: f"{CREDENTIALS}; for a key: --env ANTHROPIC_API_KEY, or --auth broker",
+    SANDBOX: OWN_SANDBOX,
 }
 # Variables of the `env` block that do not enter, and why, where "not known" says too little.
 SCRUB = "CLAUDE_CODE_SUBPROCESS_ENV_SCRUB"
+# What would let other sessions of the account into the box. What the user's own settings say counts.
+UNLESS_SAID = {"crossSessionInbound": "refuse", "disableRemoteControl": True}
 ALWAYS = {"skipDangerousModePermissionPrompt": True}  # the box is the permission layer
 
 
@@ -48,15 +48,18 @@ def admit_settings(settings: dict[str, Any], can_run: Callable[[str], bool]) -> 
     kept["env"], missing_variables = _split_variables(kept.get("env"))
     kept["hooks"], missing_hooks = _split_hooks(kept.get("hooks"), can_run)
     left_out += [*missing_variables, *missing_hooks]
-    line = kept.get("statusLine")
-    if isinstance(line, dict) and not can_run(str(line.get("command", ""))):
-        del kept["statusLine"]
-        left_out.append("setting statusLine: its program is not in the box; to show it: --mount-ro PATH")
+    for name in [name for name in RUNNING if kept.get(name) and not _can_run_all(commands_in(kept[name]), can_run)]:
+        del kept[name]
+        left_out.append(f"setting {name}: its program is not in the box; to show it: --mount-ro PATH")
     secrets = [name for name, value in kept.items() if _holds_secret(value)]
     left_out += [f"setting {name}: it looks secret" for name in secrets]
-    settled = {**kept, **ALWAYS}
+    settled = {**UNLESS_SAID, **kept, **ALWAYS}
     settled = {name: value for name, value in settled.items() if name not in secrets and value not in ({}, None)}
     return Admitted(settled, tuple(left_out))
+
+
+def _can_run_all(commands: list[str], can_run: Callable[[str], bool]) -> bool:
+    return bool(commands) and all(map(can_run, commands))
 
 
 def _split_variables(variables: Any) -> tuple[dict[str, Any], list[str]]:

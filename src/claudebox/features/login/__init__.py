@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 SHARED = Origin.of_option("--auth", "Claude's login, shared by the boxes of this project")
 VARIABLE = Origin.of_rule("claude", "so that Claude finds its home and leaves its installation alone")
+# A login is good for all that the account may do, whatever Claude's settings switch off.
+LEFT = tuple(
+    "could write to your other sessions: off by settings that the box can change; impossible with --auth broker".split()
+)
 
 
 class LoginFeature(Feature):
@@ -49,13 +53,14 @@ class LoginFeature(Feature):
         return plan.replace(preparations=(*plan.preparations, directory, link))
 
     def show(self, plan: Plan) -> tuple[Section, ...]:
-        from claudebox.output.section import Row, Section
+        from claudebox.output.section import NETWORK, Row, Section
 
         login = plan.get(Login)
         if login is None:
             return (Section(key="login"),)
         enters = f"{shorten_home(login.file, plan.person.home)} enters: Claude can use it" if login.file else ""
-        return (Section(rows=(Row("login", words=enters),), key="login", value={"file": login.file or None}),)
+        left = Section(title=NETWORK, lines=(("login", LEFT),) if login.file else ())
+        return (Section(rows=(Row("login", words=enters),), key="login", value={"file": login.file or None}), left)
 
     def before(self, launch: Launch) -> None:
         login = launch.get(Login)

@@ -55,7 +55,7 @@ def explain(question: Question) -> list[Answer]:
 
 def _explain_endpoint(plan: Plan, endpoint: Endpoint) -> Answer:
     tier, uplink, address = plan.network.tier, plan.network.uplink, endpoint.address
-    rejected = rejected_range(address, uplink.near if uplink else ()) if address is not None else None
+    rejected = rejected_range(str(address), uplink.near if uplink else ()) if address is not None else None
 
     def answer(state: str, verdict: str, why: str, *tiers: str, origin: Origin | None = None) -> Answer:
         because = [Because(why, origin), because_of_tier(plan)]

@@ -59,13 +59,9 @@ def is_address(host: str) -> bool:
 
 def private_range(host: str, near: tuple[str, ...]) -> tuple[str, str] | None:
     """The range of addresses that are not on the internet in which this one is, and why they are not."""
-    if not is_address(host):
-        return None
-    from ipaddress import ip_address
-
     from claudebox.host.network import rejected_range
 
-    return rejected_range(ip_address(host), near)
+    return rejected_range(host, near) if is_address(host) else None
 
 
 def can_be_listed(host: str, near: tuple[str, ...] = ()) -> bool:

@@ -183,7 +183,7 @@ def dial(host: str, port: int, *, is_name: bool) -> socket.socket:
     period = time.monotonic() // REMEMBERED_SECONDS
     near = _near(period)
     found = dict.fromkeys(map(_as_kernel_sees, _addresses_of(host, period) if is_name else (host,)))
-    judged = [(address, rejected_range(address, near)) for address in found]
+    judged = [(address, rejected_range(str(address), near)) for address in found]
     public = [address for address, rejected in judged if rejected is None]
     if not public:
         objection = f"{host} leads to a private address" if is_name else "this is a private address"

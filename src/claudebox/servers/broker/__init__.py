@@ -1,8 +1,8 @@
 """Keeps Claude's key or login outside of the box: the box talks to a port, and the broker behind it to the API.
 
 The broker is a process of its own beside the box, one for each launch. This file has its story, from the start to the
-end of a request. messages.py reads what the box and the API send, policy.py says what passes, credentials.py gets the
-credential, upstream.py connects to the API, and usage.py counts.
+end of a request. messages.py reads what the box and the API send, policy.py says what passes, body.py what the API may
+be asked, credentials.py gets the credential, upstream.py connects to the API, and usage.py counts.
 
 Each connection of the box has a thread, which does one thing after the other with sockets that block. Claude has a
 handful of connections, not thousands; an event loop would turn each step that waits (TLS, a proxy, a lock on the
@@ -26,6 +26,7 @@ from claudebox.process.companion import READY
 from claudebox.record import Record
 from claudebox.servers import carrier
 from claudebox.servers.broker import messages, policy
+from claudebox.servers.broker.body import check_body
 from claudebox.servers.broker.credentials import ANSWER_SECONDS, NOT_RENEWED, Fixed, Subscription, renew
 from claudebox.servers.broker.policy import FAILED, Refusal
 from claudebox.servers.broker.upstream import CLOSING, Gone, Upstream, trust
@@ -48,6 +49,7 @@ class Session(Record):
     credential: Fixed | Subscription
     upstream: Upstream
     meter: Meter
+    fetches: bool  # whether the API may fetch for the box
 
 
 def run(broker: Broker, dummy: str, end: int, channel: int) -> None:
@@ -86,6 +88,7 @@ def make_session(broker: Broker, environ: dict[str, str], dummy: str) -> Session
         credential=credential,
         upstream=Upstream(broker.api, context),
         meter=Meter(Allowance(**dict(broker.limits)), broker.journal),
+        fetches=broker.fetches,
     )
 
 
@@ -131,6 +134,8 @@ class Exchange:
                 if body is None:
                     self.client.sendall(HERE)
                 else:
+                    if not self.session.fetches:
+                        check_body(body, head.headers)
                     self.session.meter.admit()
                     self._forward(head, body)
         except messages.Malformed as error:

@@ -93,3 +93,57 @@ def test_credential_that_would_go_to_somebody_else_starts_nothing(tmp_path: Path
         plan(tmp_path, *words, **how)
     assert caught.value.status == 125
     assert caught.value.hint
+
+
+# Logins of another kind
+
+OTHER_LOGINS = (
+    *("ANTHROPIC_PROFILE", "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE"),
+    *("CLAUDE_CODE_HOST_CREDS_FILE", "CLAUDE_CODE_OAUTH_REFRESH_TOKEN", "CLAUDE_CODE_GATEWAY_TOKEN"),
+)
+
+
+@pytest.mark.req("AUTH-03", "FAIL-01")
+@pytest.mark.parametrize("name", OTHER_LOGINS)
+def test_login_that_the_broker_does_not_know_is_no_reason_to_use_another(tmp_path: Path, name: str) -> None:
+    """Claude on the host uses it, and not the login that is there, too. A key comes first for both."""
+    with pytest.raises(Problem, match=f"{name} is set: the broker knows") as caught:
+        plan(tmp_path, environ={name: "/somewhere/else"})
+    assert f"env -u {name} claudebox" in caught.value.hint
+    assert "/somewhere" not in caught.value.message + caught.value.hint
+    broker = plan(tmp_path / "again", environ={name: "/somewhere/else"} | KEY).get(Broker)
+    assert broker is not None
+    assert broker.variable == "ANTHROPIC_API_KEY"
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.parametrize("name", [*OTHER_LOGINS, "CLAUDE_TRUSTED_DEVICE_TOKEN", "ANTHROPIC_CONFIG_DIR"])
+def test_login_of_another_kind_stays_outside_whoever_asks_for_it(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Problem, match="stays outside with --auth broker"):
+        plan(tmp_path, "--env", name, environ={name: "something-0123456789"} | KEY)
+
+
+@pytest.mark.req("AUTH-03")
+@pytest.mark.parametrize(
+    ("environ", "place"),
+    [
+        ({}, "/home/alice/.config/anthropic"),
+        ({"XDG_CONFIG_HOME": "/data"}, "/data/anthropic"),
+        ({"ANTHROPIC_CONFIG_DIR": "/data/own"}, "/data/own"),
+    ],
+)
+def test_profile_beside_a_login_is_mentioned(tmp_path: Path, environ: dict[str, str], place: str) -> None:
+    made = plan(tmp_path, plant=f"{place}/credentials/default.json", environ=environ)
+    text = f"the broker uses /home/alice/.claude/.credentials.json, and no profile of {place}"
+    assert Finding(Finding.NOTE, "--auth broker", text) in made.findings
+    with_key = plan(tmp_path / "key", plant=f"{place}/credentials/default.json", environ=environ | KEY)
+    assert not any("no profile" in one.text for one in with_key.findings)
+
+
+@pytest.mark.req("AUTH-03", "FAIL-01")
+def test_profile_alone_is_not_enough(tmp_path: Path) -> None:
+    profile = "~/.claude/.credentials.json/\n~/.config/anthropic/credentials/default.json"
+    machine = Machine(tmp_path).plant(profile)
+    machine.plant((TREES / "debian12.txt").read_text()).plant(EVERYONE.read_text())
+    with pytest.raises(Problem, match="it can use none"):
+        machine.plan("--auth", "broker")

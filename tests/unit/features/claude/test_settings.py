@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def test_env_block_enters_by_a_list_of_names(tmp_path: Path) -> None:
 def test_sandbox_of_claude_itself_is_left_out_and_listed(tmp_path: Path) -> None:
     settings = {"sandbox": {"enabled": True}, "env": {"CLAUDE_CODE_SUBPROCESS_ENV_SCRUB": "1"}}
     plan = machine(tmp_path, settings).plan()
-    assert imported(plan) == {"skipDangerousModePermissionPrompt": True}
+    assert imported(plan) == ALWAYS
     assert [line.partition(": ")[0] for line in left_out(plan)] == [
         "setting sandbox",
         "setting env CLAUDE_CODE_SUBPROCESS_ENV_SCRUB",
@@ -205,7 +206,11 @@ def test_address_in_a_projects_settings_is_seen_however_it_is_written(content: b
 # What of the user's settings and MCP servers enters the box.
 
 
-ALWAYS = {"skipDangerousModePermissionPrompt": True}
+ALWAYS = {
+    "crossSessionInbound": "refuse",
+    "disableRemoteControl": True,
+    "skipDangerousModePermissionPrompt": True,
+}
 TOKEN = "ghp_0123456789abcdef0123456789abcdef0123"
 
 
@@ -237,7 +242,11 @@ def test_no_settings_are_only_what_the_box_needs() -> None:
 
 @pytest.mark.req("INST-02", "SEC-01")
 @pytest.mark.parametrize(
-    "name", ["apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper"]
+    "name",
+    [
+        *("apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper"),
+        "proxyAuthHelper",
+    ],
 )
 def test_helper_for_credentials_is_left_out(name: str) -> None:
     imported = admit_settings({name: "git credential"}, can_run)
@@ -296,10 +305,73 @@ def test_hook_with_a_token_is_left_out_and_the_token_is_not_shown() -> None:
     assert TOKEN not in imported.left_out[0]
 
 
+@pytest.mark.req("SEC-01")
+def test_other_sessions_stay_out_unless_the_user_says_otherwise() -> None:
+    said = {"crossSessionInbound": "hold", "disableRemoteControl": False}
+    assert admit_settings({}, can_run).value == ALWAYS
+    assert admit_settings(said, can_run).value == {**ALWAYS, **said}
+
+
+@pytest.mark.req("SEC-01")
+def test_state_of_an_earlier_version_gets_what_is_new(tmp_path: Path) -> None:
+    """Its copy of the same settings is without what boxes get now."""
+    made = machine(tmp_path, {"model": "opus"})
+    plan = made.plan()
+    remember(made, plan)
+    made.uid = os.getuid()
+    assert not any(one.path.endswith("/claude/settings.json") for one in made.plan().preparations)
+    (note,) = (tmp_path / "home/alice/.claudebox/instances").glob("*/settings.from")
+    note.write_text(note.read_text().replace("(format 2)", "(format 1)"))
+    assert imported(made.plan())["crossSessionInbound"] == "refuse"
+
+
+RUNS: dict[str, Callable[[str], Any]] = {
+    "statusLine": lambda command: {"type": "command", "command": command},
+    "subagentStatusLine": lambda command: {"type": "command", "command": command},
+    "fileSuggestion": lambda command: {"type": "command", "command": command},
+    "processWrapper": str.split,
+    "policyHelper": lambda command: {"path": command, "timeoutMs": 5},
+    "policyHelpers": lambda command: {"linux": {"path": command}, "macos": {"path": "git"}},
+}
+
+
 @pytest.mark.req("INST-02")
-def test_status_line_without_its_program_is_left_out() -> None:
-    expected = Admitted(ALWAYS, ("setting statusLine: its program is not in the box; to show it: --mount-ro PATH",))
-    assert admit_settings({"statusLine": {"type": "command", "command": "~/bin/line"}}, can_run) == expected
+@pytest.mark.parametrize("name", RUNS)
+def test_setting_with_a_program_is_kept_only_if_that_is_in_the_box(name: str) -> None:
+    setting = {name: RUNS[name]("git line")}
+    assert admit_settings(setting, can_run) == Admitted({**setting, **ALWAYS}, ())
+    expected = Admitted(ALWAYS, (f"setting {name}: its program is not in the box; to show it: --mount-ro PATH",))
+    assert admit_settings({name: RUNS[name]("~/bin/line")}, can_run) == expected
+
+
+@pytest.mark.req("INST-02")
+def test_scripts_of_other_settings_are_there_read_only_too(tmp_path: Path) -> None:
+    settings = {"fileSuggestion": {"type": "command", "command": "~/.claude/line.sh"}}
+    plan = machine(tmp_path, settings, f"~/.claude/line.sh*: {SCRIPT}").plan()
+    path = "/home/alice/.claude/line.sh"
+    assert [(one.kind, one.source) for one in plan.mounts if one.path == path] == [(RO, path)]
+    assert imported(plan)["fileSuggestion"] == settings["fileSuggestion"]
+
+
+@pytest.mark.req("SEC-01")
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        *(({name: "x"}, name) for name in RUNS if name != "statusLine"),
+        *(({name: "x"}, name) for name in ("apiKeyHelper", "proxyAuthHelper", "otelHeadersHelper", "gcpAuthRefresh")),
+        *(({"sandbox": {name: "/x"}}, f"sandbox.{name}") for name in ("bwrapPath", "socatPath", "ripgrep")),
+        ({"proxyAuthHelper": "x", "fileSuggestion": {}}, "proxyAuthHelper, fileSuggestion"),
+        ({"hooks": {"Stop": [hook("x")]}, "statusLine": {"command": "x"}, "sandbox": {"enabled": True}}, ""),
+        ({"model": "fileSuggestion"}, ""),
+    ],
+)
+@pytest.mark.parametrize("auth", ["broker", "passthrough"])
+def test_projects_settings_that_name_programs_are_noted(tmp_path: Path, settings: Any, named: str, auth: str) -> None:
+    made = machine(tmp_path, plant="~/shop/.claude/", ANTHROPIC_API_KEY="sk-ant-0123456789")
+    (tmp_path / "home/alice/shop/.claude/settings.json").write_text(json.dumps(settings))
+    notes = [one for one in made.plan("--auth", auth).findings if "names programs" in one.text]
+    expected = Finding(Finding.NOTE, ".claude/settings.json", f"names programs that Claude runs: {named}")
+    assert notes == ([expected] if named else [])
 
 
 @pytest.mark.req("FAIL-01")

@@ -120,7 +120,7 @@ def test_key_of_a_gateway_goes_to_nobody_else(desk: Desk, words: tuple[str, ...]
 
 @pytest.mark.req("FAIL-01")
 @pytest.mark.parametrize("words", STRAY.values(), ids=STRAY)
-@pytest.mark.parametrize("name", [API_KEY, AUTH_TOKEN, "ANTHROPIC_CUSTOM_HEADERS"])
+@pytest.mark.parametrize("name", [API_KEY, AUTH_TOKEN, "CLAUDE_CODE_GATEWAY_TOKEN", "ANTHROPIC_CUSTOM_HEADERS"])
 def test_asking_for_the_key_without_its_gateway_starts_nothing(desk: Desk, words: tuple[str, ...], name: str) -> None:
     with pytest.raises(Problem, match="belongs to the gateway") as caught:
         desk.plan(*words, "--env", name, **{BASE_URL: GATEWAY, name: KEY})
@@ -139,6 +139,26 @@ def test_key_of_another_provider_has_a_gateway_too(desk: Desk, name: str, route:
         desk.plan("--env", name, **{name: KEY, route: GATEWAY})
     plan = desk.plan("--env", name, "--env", route)
     assert entering(plan, name, route) == {name: KEY, route: GATEWAY}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("ANTHROPIC_IDENTITY_TOKEN", "stays outside: --env ANTHROPIC_IDENTITY_TOKEN"),
+        ("CLAUDE_CODE_OAUTH_REFRESH_TOKEN", "stays outside: --env CLAUDE_CODE_OAUTH_REFRESH_TOKEN"),
+        ("CLAUDE_CODE_GATEWAY_TOKEN", "stays outside: --env CLAUDE_CODE_GATEWAY_TOKEN"),
+        ("CLAUDE_TRUSTED_DEVICE_TOKEN", "stays outside: --env CLAUDE_TRUSTED_DEVICE_TOKEN"),
+        ("ANTHROPIC_PROFILE", "never enter; /login in the box"),
+        ("ANTHROPIC_CONFIG_DIR", "never enter; /login in the box"),
+        ("ANTHROPIC_FEDERATION_RULE_ID", "never enter; /login in the box"),
+        ("ANTHROPIC_IDENTITY_TOKEN_FILE", "never enter; /login in the box"),
+        ("CLAUDE_CODE_HOST_CREDS_FILE", "never enter; /login in the box"),
+    ],
+)
+def test_newer_login_stays_outside_and_a_note_says_so(desk: Desk, name: str, says: str) -> None:
+    plan = desk.plan(**{name: "/somewhere/else"})
+    assert entering(plan, name) == {}
+    assert says in about(plan, name)[0]
 
 
 def test_written_key_goes_where_it_was_written_to(desk: Desk) -> None:

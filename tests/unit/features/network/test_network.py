@@ -421,3 +421,44 @@ def test_claude_without_a_network_is_noted() -> None:
         Finding(Finding.NOTE, "--network none", "claude cannot reach its API")
     ]
     assert network_findings(network, (), is_claude=False) == []
+
+
+# Names in the host's /etc/hosts
+
+OWN_NAMES = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback", "127.0.1.1 claudebox"]
+ON_THE_INTERNET = ["198.51.100.7 build.example", "2001:db8::7 build.example"]
+OF_THE_BOX = ["127.0.0.1 shop.test", "::1 shop.test", "0.0.0.0 ads.example", ":: ads.example"]
+OF_THE_LAN = [
+    *("10.0.0.5 registry", "192.168.1.9 nas.home.example nas", "fd00::9 nas", "169.254.169.254 metadata"),
+    *("2001:db8:5::9 neighbour", "2001:db8:6::9 linked", "100.64.0.7 peer", "::ffff:10.0.0.5 mapped"),
+    *("fe80::9%eth0 printer", "ff02::1 ip6-allnodes", "10.0.0 short", "name without.an.address"),
+]
+HOSTS_FILE = [*OF_THE_LAN[:3], *ON_THE_INTERNET, *OF_THE_BOX, *OF_THE_LAN[3:]]
+
+
+@pytest.mark.req("NET-01", "NET-03")
+@pytest.mark.parametrize(
+    ("tier", "entering"),
+    [
+        ("full", HOSTS_FILE),
+        ("inet", [*ON_THE_INTERNET, *OF_THE_BOX]),
+        ("none", [*ON_THE_INTERNET, *OF_THE_BOX]),
+        ("allowlist", []),
+    ],
+)
+def test_names_of_the_lan_do_not_enter_a_network_of_its_own(tmp_path: Path, tier: str, entering: list[str]) -> None:
+    text = "\\n".join(("127.0.0.1 localhost", "127.0.1.1 workstation.example.org workstation", *HOSTS_FILE))
+    plan = machine(tmp_path, f"/etc/hosts: {text}\\n").plan("--network", tier)
+    (file,) = (mount for mount in plan.mounts if mount.path == "/etc/hosts")
+    assert file.content.decode().splitlines() == [*OWN_NAMES, *entering]
+
+
+@pytest.mark.req("NAME-01")
+def test_listed_name_that_the_hosts_file_leads_to_the_lan_is_noted(tmp_path: Path) -> None:
+    words = ("--allow", "registry.corp.example", "--allow", "build.example", "--auth", "none")
+    text = "10.0.0.5 Registry.Corp.example registry\\n198.51.100.7 build.example\\n10.0.0.6 other.example\\n"
+    plan = machine(tmp_path, f"/etc/hosts: {text}").plan(*words, "--run", "true")
+    reason = "is 10.0.0.5 in /etc/hosts of this host, which is not on the internet (private): it is refused"
+    assert [one.text for one in plan.findings if one.kind == Finding.NOTE and "/etc/hosts" in one.text] == [
+        f"Registry.Corp.example {reason}"
+    ]

@@ -45,6 +45,28 @@ def test_secret_place_is_where_a_variable_puts_it(machine: Machine, variable: di
 
 
 @pytest.mark.req("SAND-09")
+@pytest.mark.parametrize(
+    "name", ["ANTHROPIC_IDENTITY_TOKEN_FILE", "CLAUDE_CODE_HOST_CREDS_FILE", "CLAUDE_CODE_FEDERATION_CACHE_DIR"]
+)
+def test_login_is_secret_wherever_a_variable_names_it(machine: Machine, name: str) -> None:
+    machine.plant("/data/logins/one: x")
+    machine.plan("--mount-ro", "/data/logins/one")
+    machine.environ[name] = "/data/logins/one"
+    with pytest.raises(Problem, match=r"/data/logins/one is secret \(a login of Claude\)"):
+        machine.plan("--mount-ro", "/data/logins/one")
+
+
+@pytest.mark.req("SAND-09")
+@pytest.mark.parametrize(
+    "place", ["~/.claude/daemon/auth", "~/.claude/hfi-auth.json", "~/.config/anthropic/credentials"]
+)
+def test_newer_logins_of_claude_are_in_secret_places(machine: Machine, place: str) -> None:
+    machine.plant(f"{place}: x")
+    with pytest.raises(Problem, match="is secret"):
+        machine.plan("--mount-ro", place)
+
+
+@pytest.mark.req("SAND-09")
 @pytest.mark.parametrize("drawer", ["", *"/.config /.local /.local/share /.local/state /.cache /.var /snap".split()])
 def test_drawer_is_refused_and_a_directory_in_it_is_not(machine: Machine, drawer: str) -> None:
     machine.plant(f"~{drawer}/.tool/settings: x\n~{drawer}/.tool/token: x")

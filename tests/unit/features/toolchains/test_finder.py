@@ -2,8 +2,9 @@
 
 import pytest
 
-from claudebox.features.toolchains import RULE, SHIMS, TOKENS, TOOLCHAINS, Toolchain
+from claudebox.features.toolchains import RULE, SHIMS
 from claudebox.host.secrets import SECRET_PLACES
+from claudebox.host.toolchains import TOKENS, TOOLCHAINS, Toolchain
 from claudebox.model import FILE, HIDE, RO, SYMLINK, Plan
 from claudebox.paths import is_inside
 from hosts.machine import Machine
