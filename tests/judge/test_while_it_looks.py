@@ -61,7 +61,18 @@ def open_others(path, *how):
 gate.open = open_others
 main()
 """
-# What the agent runs: it renames directories, one of them with a secret in it, and lets them rest for a while.
+# A kernel whose list of mounts cannot be understood.
+UNREADABLE = """
+import sys
+sys.path.insert(0, sys.argv.pop(1))
+from claudebox.cli import main
+from claudebox.sandbox import judge
+row = judge.Row
+def understand(line): return row(line.replace(b" - ", b" ")) if b" /proc " in line else row(line)
+judge.Row = understand
+main()
+"""
+# What the agent runs: it renames directories, and lets them rest for a while.
 RENAMES = """
 import contextlib, os, random, time
 open("begun", "w").close()
@@ -71,9 +82,7 @@ while True:
         with contextlib.suppress(OSError): os.rename(old, new)
         time.sleep(random.choice((0.001, 0.02, 0.3)))
 """
-PLACES = ("app/.env", "moved/.env", "docs/.env", "deep/app/.env")
-# In the agent's own box they would be mounts, which cannot be renamed.
-REVEALED = tuple(word for place in PLACES for word in ("--reveal", place))
+CHOICES = ((), ("--hide", "app"), ("--hide", "app/private"), ("--hide", "app", "--network", "none"))
 
 
 def start(box: Box, program: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -108,41 +117,46 @@ def test_kernel_without_lists_of_children(box: Box) -> None:
         assert (done.returncode, done.stdout) == (0, "a shop\n"), say(done)
 
 
+def test_list_of_mounts_that_cannot_be_understood_is_refused(box: Box) -> None:
+    done = start(box, UNREADABLE, "--yes", "--quiet", "--run", "echo", "started")
+    assert (done.returncode, done.stdout) == (REFUSED, ""), say(done)
+    assert "Traceback" not in done.stderr, say(done)
+
+
 def launch(box: Box, *options: str) -> str:
-    """What one box does: its program looks for the secret at each place where that can be."""
-    look = f"cat {' '.join(PLACES)} 2>/dev/null; cat README.md"
-    done = box.inside("sh", "-c", look, options=("--quiet", *options))
+    """What becomes of a box."""
+    done = box.inside("cat", ".env", "README.md", options=("--quiet", *options))
     assert "Traceback" not in done.stderr, say(done)
     if done.returncode == REFUSED:
         print(done.stderr)
         return "refused"
-    assert done.returncode == 0, say(done)
-    assert done.stdout.endswith("a shop\n"), say(done)
-    return "shown" if CANARY in done.stdout else "right"
+    assert (done.returncode, done.stdout[-7:]) == (0, "a shop\n"), say(done)
+    assert CANARY not in done.stdout
+    return "right"
 
 
 @pytest.mark.root_repeats("the same look at the same mounts")
 def test_agent_renames_directories_while_boxes_start(box: Box, account: Account) -> None:
-    account.write(box.project / "app/.env", f"DB_PASSWORD={CANARY}\n")
-    for name in ("docs/page.md", "deep/file", "private/notes.txt"):
+    for name in ("app/private/file", "docs/page.md", "deep/file"):
         account.write(box.project / name, "x\n")
+    account.write(box.project / ".env", f"DB_PASSWORD={CANARY}\n")
     choices = random.Random(28)  # the same in each run
     seen: Counter[str] = Counter()
-    words = ("--yes", *REVEALED, "--run", "python3", "-c", RENAMES)
+    words = ("--yes", "--run", "python3", "-c", RENAMES)
     with (
         (account.home / "log").open("w") as log,
         account.running(CLAUDEBOX, *words, cwd=box.project, stderr=log.fileno()) as agent,
     ):
         assert comes_true((box.project / "begun").exists)
         for _ in range(LAUNCHES):
-            seen[launch(box, *choices.choice(((), ("--hide", "private"), ("--network", "none"))))] += 1
+            seen[launch(box, *choices.choice(CHOICES))] += 1
         assert agent.poll() is None, (account.home / "log").read_text()
     print(seen)
-    assert seen["shown"] == 0
     assert seen.total() == LAUNCHES
 
 
-# Fails: it says that the law does not allow it, with exit status 125. The box was killed, and that is all.
+# Fails for the first process: while that is a zombie, it has a directory in /proc, and so the refusal says that the law
+# does not allow it, with exit status 125. The box was killed, and that is all.
 @pytest.mark.root_repeats("the same steps")
 @pytest.mark.parametrize("whom", ENDS)
 def test_box_that_is_killed_meanwhile_ends_as_one_that_is_killed(whom: int, box: Box) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from claudebox.errors import Problem
-from claudebox.sandbox.gate import _as_in_mountinfo
 from claudebox.sandbox.judge import LATER, NEVER, READ, WRITE, Judge, Mounts, Row, moved, upwards
 from claudebox.sandbox.law import Law, Rule
 
@@ -53,15 +52,15 @@ def law(*rules: Rule) -> Law:
         call_filter=b"",
         has_hosts_network=True,
         devices=frozenset(),
+        typed=b"",
         groups=frozenset(),
     )
 
 
 def looking(where: Path, host: bytes, box: bytes, what: Law, made: bytes | None = None) -> Judge:
     """A judge that sees these lists. Its box has the files of `where`/box/root."""
-    pipe = os.open("/dev/null", os.O_RDONLY)
-    judge = Judge(what, 0, 0, b"", pipe)
-    os.close(pipe)
+    judge = Judge.__new__(Judge)
+    judge.law = what
     judge.process, judge.builder = str(where / "box"), str(where / "made")
     judge.host, judge.box = listed(where / "host", host), listed(where / "box", box)
     judge.made = listed(where / "made", host if made is None else made)
@@ -107,7 +106,9 @@ def test_path_is_read_as_the_kernel_means_it(written: str) -> None:
     "path", ["/plain", "/line\nbreak", "/a\tb c\\d", "/" + "/".join(["long " * 40] * 20), "/\udcff\udc80", "/\\012"]
 )
 def test_path_is_written_and_read_alike(path: str) -> None:
-    name = _as_in_mountinfo(path)
+    name = os.fsencode(path)
+    for character in b"\\ \t\n":
+        name = name.replace(bytes([character]), b"\\%03o" % character)
     row = Row(b"2 1 8:1 " + name + b" " + name + b" rw - ext4 /dev/x rw\n")
     assert (row.root, row.path) == (path, path)
 
@@ -154,8 +155,8 @@ def test_broken_list_is_refused(case: str, tmp_path: Path) -> None:
 class Blind(Judge):
     """A judge that cannot look."""
 
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+    def __init__(self, error: Exception, process: str = "/proc/self") -> None:
+        self.error, self.process = error, process
 
     def breaches(self) -> Iterable[str]:  # type: ignore[override]
         yield "something is wrong"
@@ -170,6 +171,11 @@ class Blind(Judge):
 def test_what_cannot_be_looked_at_is_refused(error: Exception) -> None:
     with pytest.raises(Problem, match="it cannot be looked at"):
         Blind(error).require_lawful()
+
+
+def test_box_that_has_ended_meanwhile_is_no_breach() -> None:
+    with pytest.raises(ProcessLookupError):
+        Blind(FileNotFoundError(), "/proc/0").require_lawful()
 
 
 def test_refusal_names_five_breaches_and_counts_the_others() -> None:
@@ -340,7 +346,6 @@ BEHIND: dict[tuple[str, str], tuple[str, ...]] = {
     (DISKS, "0:77 / /mnt ramfs"): NOBODY,
     (DISKS, "0:77 / /mnt fuse.sshfs"): NOBODY,
     (DISKS, "0:77 / /mnt overlay"): NOBODY,
-    (DISKS, "0:77 / /proc proc"): OWN,
     (DISKS, "0:20 / /proc proc"): ("/proc",),
     (DISKS, "0:21 / /dev/pts devpts"): ("/dev/pts",),
     (DISKS, "0:78 / /dev/pts devpts"): OWN,
@@ -404,6 +409,19 @@ BEHIND: dict[tuple[str, str], tuple[str, ...]] = {
 @pytest.mark.parametrize(("host", "row"), BEHIND, ids=lambda text: text.strip().partition("\n")[0])
 def test_what_is_behind_a_mount(host: str, row: str, tmp_path: Path) -> None:
     assert behind(tmp_path, lines(host), row) == BEHIND[host, row]
+
+
+def test_own_processes_are_seen_and_no_others(tmp_path: Path) -> None:
+    """A new file system for processes shows those of some namespace: a file stands for that of the box."""
+    judge = looking(tmp_path, lines(DISKS), lines("1 0 0:99 / / tmpfs\n2 1 0:77 / /proc proc"), law())
+    for process in ("ns", "root/proc/1/ns"):
+        (tmp_path / "box" / process).mkdir(parents=True)
+    (tmp_path / "box/ns/pid").touch()
+    os.link(tmp_path / "box/ns/pid", tmp_path / "box/root/proc/1/ns/pid")
+    assert list(judge._of_mount(judge.box.rows[1])) == []
+    (tmp_path / "box/root/proc/1/ns/pid").unlink()
+    (tmp_path / "box/root/proc/1/ns/pid").touch()
+    assert list(judge._of_mount(judge.box.rows[1])) == ["nobody knows what is behind /proc"]
 
 
 # NFS with a mount below it that the server has by itself.
@@ -562,7 +580,7 @@ def test_tree_without_its_files_of_tokens(tmp_path: Path) -> None:
     (tools / "etc/npmrc").write_text("token\n")
     os.link(tools / "etc/npmrc", seen / "etc/npmrc")
     rows = f"1 0 0:99 / / tmpfs\n2 1 8:1 {tools} /tools ext4 ro,nosuid,nodev\n"
-    kind = law(Rule(str(tools), READ, "toolchains of yours", without=("etc/npmrc", "pip.conf")))
+    kind = law(Rule(str(tools), READ, "toolchains of yours", trees=("",), without=("etc/npmrc", "pip.conf")))
     judge = looking(tmp_path, lines(BARE), lines(rows), kind)
     told = [f"/tools/etc/npmrc is what {tools}/etc/npmrc is on this host: it may hold tokens"]
     assert list(judge._of_mount(judge.box.rows[1])) == told
@@ -575,8 +593,8 @@ def test_single_programs_and_no_scripts(tmp_path: Path) -> None:
     (programs / "deep").mkdir(parents=True)
     for name, content in (("uv", b"\x7fELF..."), ("script", b"#!/bin/sh\n"), ("deep/uv", b"\x7fELF...")):
         (programs / name).write_bytes(content)
-    kind = law(Rule(str(programs), READ, "single programs of yours", begins=b"\x7fELF"))
-    for name, is_allowed in (("/uv", True), ("/script", False), ("/deep/uv", False), ("", False)):
+    kind = law(Rule(str(programs), READ, "single programs of yours", has_programs=True))
+    for name, is_allowed in (("/uv", True), ("/script", False), ("/deep/uv", False)):
         row = line(f"2 1 8:1 {programs}{name} /x ext4 ro,nosuid,nodev")
         judge = looking(tmp_path, lines(BARE), lines("1 0 0:99 / / tmpfs") + row, kind)
         assert (not list(judge._of_mount(judge.box.rows[1]))) == is_allowed, name
@@ -636,7 +654,16 @@ def test_nfs_mount_of_a_secret_does_not_pass_for_the_project(tmp_path: Path) -> 
     assert list(judge._of_mount(judge.box.rows[1])) != []
 
 
-# Fails: as a whole, a mount is called `/home/`, and a refusal says so.
+# Fails: a whole file system is called `/home/alice/go/`, which is no tree of toolchains: no box starts.
+def test_toolchain_on_a_disk_of_its_own(tmp_path: Path) -> None:
+    host, box = lines(f"{BARE}\n2 1 8:2 / /home/alice/go"), lines("1 0 0:99 / / tmpfs\n2 1 8:2 / /home/alice/go")
+    allows = law(Rule("/home/alice/go", READ, "toolchains of yours", trees=("bin", "")))
+    judge = looking(tmp_path, host, box, allows)
+    judge.box.rows[1].access = READ
+    assert list(judge._of_mount(judge.box.rows[1])) == []
+
+
+# Fails: the same, in what a refusal says.
 def test_root_of_a_mount_has_no_slash_at_its_end() -> None:
     assert moved("/", "/", "/home") == "/home"
 

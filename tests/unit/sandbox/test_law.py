@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from claudebox.features import toolchains
+from claudebox.host import toolchains as known
 from claudebox.host.secrets import SECRET_PLACES
 from claudebox.host.system import NIX_SOCKETS, NIX_STORE
 from claudebox.host.variables import KEY, KINDS, STAYS
 from claudebox.overlay import table as guard
-from claudebox.paths import is_inside
 from claudebox.sandbox import law as laws
 from claudebox.sandbox.judge import LATER, NEVER, READ, WRITE
 from claudebox.sandbox.law import Law
@@ -36,7 +36,8 @@ def law_of(machine: Machine, *words: str) -> Law:
 
 def access(law: Law, path: str) -> int | None:
     rule = law.nearest(path)
-    return rule.access if rule is not None else NOTHING
+    is_meant = rule is not None and (rule.access == NEVER or rule.has_programs or rule.means(path))
+    return rule.access if rule is not None and is_meant else NOTHING
 
 
 @dataclass
@@ -74,14 +75,15 @@ CASES = {
             f"{KEPT}/project": NEVER,
             f"{HOME}/.claudebox/instances/0000000000000000/claude": NEVER,
             f"{HOME}/.claudebox/config.toml": NEVER,
-        }
+        },
+        plant="~/.claudebox/config.toml\n",
     ),
     "the login of boxes is no business of a box with a broker": Case(
-        {f"{KEPT}/auth": NEVER, f"{KEPT}/claude": WRITE, f"{KEPT}/claude/{LOGIN_FILE}": NEVER},
+        {f"{KEPT}/auth": NOTHING, f"{KEPT}/claude": WRITE, f"{KEPT}/claude/{LOGIN_FILE}": NEVER},
         ("--auth", "broker"),
         environ={"ANTHROPIC_API_KEY": API_KEY},
     ),
-    "nor of one without a login": Case({f"{KEPT}/auth": NEVER}, ("--auth", "none")),
+    "nor of one without a login": Case({f"{KEPT}/auth": NOTHING}, ("--auth", "none")),
     # The system.
     "the system is read-only": Case(
         {
@@ -115,7 +117,8 @@ CASES = {
             "/var/lib/docker/overlay2": NEVER,
             "/root": NOTHING,
             "/var": NOTHING,
-        }
+        },
+        plant="/run/user/1000/bus\n/run/docker.sock\n/var/lib/docker/overlay2/x\n",
     ),
     # What the user names.
     "read-only": Case({"~/lib": READ, "~/lib/x": READ, "~/data": NOTHING}, ("--mount-ro", "~/lib"), OTHERS),
@@ -146,7 +149,7 @@ CASES = {
     "a hide counts where a symlink leads": Case(
         {"~/data/deep/x": NEVER}, ("--hide", "~/link"), "~/link -> data/deep\n"
     ),
-    "a hide beats toolchains": Case({"~/.nvm/versions": NEVER}, ("--hide", "~/.nvm"), NVM),
+    "a hide beats toolchains": Case({"~/.nvm/versions/node/v20": NEVER}, ("--hide", "~/.nvm"), NVM),
     # What is held, and what is masked.
     "what this host obeys lands later": Case(
         {
@@ -178,15 +181,16 @@ CASES = {
         {"~/.nvm/versions": NOTHING, "~/.cargo/bin": NOTHING, "~/.local/bin": NOTHING}, ("--toolchains", "off"), NVM
     ),
     "a variable puts one elsewhere": Case(
-        {"~/tools/nvm/versions": READ, "~/tools": NOTHING}, environ={"NVM_DIR": f"{HOME}/tools/nvm"}
+        {"~/tools/nvm/versions/node/v20": READ, "~/tools/nvm": NOTHING, "~/tools": NOTHING},
+        environ={"NVM_DIR": f"{HOME}/tools/nvm"},
     ),
     "but not outside of the home": Case({"/srv/nvm": NOTHING, "~": NOTHING}, environ={"NVM_DIR": "/srv/nvm"}),
     "nor is it the home itself": Case({"~": NOTHING, "~/x": NOTHING}, environ={"GOPATH": HOME}),
     # Nix.
     "the store is there if Nix may be": Case({f"{NIX_STORE}/x": READ, NIX_SOCKETS: READ}),
-    "and not if it may not": Case({f"{NIX_STORE}/x": NOTHING, NIX_SOCKETS: NEVER}, ("--nix", "off")),
+    "and not if it may not": Case({f"{NIX_STORE}/x": NOTHING, NIX_SOCKETS: NOTHING}, ("--nix", "off")),
     "a store without a daemon": Case({f"{NIX_STORE}/x": READ, NIX_SOCKETS: NEVER}, ("--nix", "store"), NIX_HOST),
-    "no daemon where there is no network": Case({NIX_SOCKETS: NEVER}, ("--network", "none")),
+    "no daemon where there is no network": Case({NIX_SOCKETS: NEVER}, ("--network", "none"), NIX_HOST),
     "no daemon but by a word for it": Case({NIX_SOCKETS: READ}, ("--nix", "daemon", "--network", "none"), NIX_HOST),
     # Words for claude.
     "directories that claude may change": Case(
@@ -211,7 +215,7 @@ CASES = {
     # The user's own configuration of Claude.
     "the user's own agents are read": Case(
         {"~/.claude/agents": READ, "~/.claude": NEVER, f"~/.claude/{LOGIN_FILE}": NEVER, "~/.claude.json": NEVER},
-        plant="~/.claude/agents/x.md\n",
+        plant="~/.claude/agents/x.md\n~/.claude.json: {}\n",
     ),
     "a symlink among them counts, but not to a secret": Case(
         {"~/dotfiles/agents": READ, "~/.ssh": NEVER, "~/.claude/commands": NEVER},
@@ -229,10 +233,13 @@ def test_how_much_of_a_place(name: str, tmp_path: Path) -> None:
     assert {path: access(law, expanded(path)) for path in case.expected} == case.expected
 
 
-def test_every_secret_place_is_never(machine: Machine) -> None:
-    law = law_of(machine, "--nix", "off")
-    for written, _ in SECRET_PLACES:
-        assert access(law, f"{expanded(written)}/x") == NEVER, written
+def test_every_secret_place_is_never(tmp_path: Path) -> None:
+    wanted = [written for written, _ in SECRET_PLACES if not written.startswith("/nix/var/nix")]
+    law = law_of(debian(tmp_path, "".join(f"{written}{': {}' if '.json' in written else '/'}\n" for written in wanted)))
+    assert {written: access(law, expanded(written)) for written in wanted} == dict.fromkeys(wanted, NEVER)
+    # What does not exist needs no rule: nothing allows it.
+    without = law_of(debian(tmp_path / "bare"))
+    assert {access(without, expanded(written)) for written in wanted} == {NEVER, NOTHING}
 
 
 def test_secret_place_that_is_a_symlink_is_never_where_it_leads(tmp_path: Path) -> None:
@@ -248,7 +255,7 @@ def test_symlinked_home(tmp_path: Path) -> None:
     law = law_of(machine)
     assert access(law, "/data/people/alice/shop/x") == WRITE
     assert access(law, "/data/people/alice/.ssh/id_ed25519") == NEVER
-    assert access(law, "/data/people/alice/.nvm/versions") == READ
+    assert access(law, "/data/people/alice/.nvm/versions/node/v20") == READ
     assert access(law, "/data/people/alice/other") == NOTHING
 
 
@@ -418,38 +425,26 @@ def test_symlinks_lead_where_they_lead_here(machine: Machine) -> None:
 # Two tables for one matter cannot drift apart.
 
 
-def below(path: str, roots: tuple[str, ...]) -> bool:
-    return any(is_inside(path, root) for root in roots)
-
-
-@pytest.mark.parametrize("row", toolchains.TOOLCHAINS, ids=lambda row: f"{row.name} {row.root}")
-def test_every_toolchain_lies_within_the_law(row: toolchains.Toolchain) -> None:
-    roots = tuple(laws.TOOLCHAINS.split())
-    fixed = row.tree.partition("*")[0].strip("/")
-    assert below(f"{row.root}/{fixed}".rstrip("/"), roots)
-    assert not row.variable or row.variable in laws.ROOTS.split()
+@pytest.mark.parametrize("row", known.TOOLCHAINS, ids=lambda row: f"{row.name} {row.root}")
+def test_every_toolchain_lies_within_the_law(row: known.Toolchain, machine: Machine) -> None:
+    """As a whole, and neither what is beside it nor what is above it."""
+    elsewhere = {row.variable: f"{HOME}/elsewhere"} if row.variable else {}
+    machine.environ |= elsewhere
+    law = law_of(machine)
+    for root in (expanded(row.root), *elsewhere.values()):
+        tree = f"{root}/{row.tree.replace('*', 'x')}".rstrip("/").replace("/gox", "/go1.22")
+        rule = law.nearest(tree)
+        assert rule is not None
+        assert (rule.path, rule.access, rule.without, rule.means(tree)) == (root, READ, known.TOKENS, True)
+        assert access(law, f"{root}-beside") == NOTHING
 
 
 @pytest.mark.parametrize("row", toolchains.SHIMS, ids=lambda row: row.name)
-def test_every_shim_leads_into_the_law(row: toolchains.Shims) -> None:
-    installs = row.installs.partition("{")[0].rstrip("/")
-    assert below(f"{row.root}/{installs}", tuple(laws.TOOLCHAINS.split()))
-    assert not row.variable or row.variable in laws.ROOTS.split()
-
-
-def test_law_has_no_toolchain_that_nobody_mounts() -> None:
-    """What it allows without need is what a fault could show."""
-    rows: list[toolchains.Toolchain | toolchains.Shims] = [*toolchains.TOOLCHAINS, *toolchains.SHIMS]
-    known = {row.root for row in rows} | {f"{row.root}/{row.tree}".rstrip("/*") for row in toolchains.TOOLCHAINS}
-    known |= set(toolchains.MIXED)
-    for root in laws.TOOLCHAINS.split():
-        assert any(is_inside(one, root) for one in known), root
-    assert set(laws.ROOTS.split()) == {row.variable for row in rows if row.variable}
-
-
-def test_single_programs_come_from_the_same_directories() -> None:
-    assert sorted(laws.PROGRAMS.split()) == sorted(toolchains.MIXED)
-    assert laws.ELF == toolchains.ELF
+def test_every_shim_leads_into_a_toolchain(row: toolchains.Shims) -> None:
+    tree = f"{row.root}/{row.installs.format(tool='node', version='20')}"
+    found = [one for one in known.TOOLCHAINS if known.match(tree, one.root, one.tree)]
+    assert found
+    assert {one.variable for one in found} >= {row.variable}
 
 
 @pytest.mark.parametrize("name", laws.HELD.split())
@@ -489,26 +484,17 @@ def test_name_of_a_directory_that_the_user_named_is_not_withheld(name: str, mach
     assert withheld(machine, "--mount-ro", "~/customer-dashboard") == {}
 
 
-# Fails: a variable that says where a toolchain is makes a secret place readable, or all that programs keep.
+# Fails: a variable that says where a toolchain is takes the place of the rule for a secret place, or opens all that
+# programs keep.
 @pytest.mark.parametrize(
-    ("variable", "root", "path", "expected"),
-    [
-        ("GOPATH", "~/.ssh", "~/.ssh/id_ed25519", NEVER),
-        ("DOTNET_ROOT", "~/.claudebox", "~/.claudebox/instances/0000000000000000/claude", NEVER),
-        ("N_PREFIX", "~/.local", "~/.local/share/app/state", NOTHING),
-        ("CARGO_HOME", "~/.config", "~/.config/editor/settings", NOTHING),
-    ],
+    ("variable", "root", "expected"),
+    [("GOPATH", "~/.ssh", NEVER), ("DOTNET_ROOT", "~/.claudebox", NEVER), ("N_PREFIX", "~/.local", NOTHING)],
 )
 def test_variable_of_a_toolchain_opens_no_secret_place(
-    variable: str, root: str, path: str, expected: int | None, machine: Machine
+    variable: str, root: str, expected: int | None, machine: Machine
 ) -> None:
-    machine.plant(f"{path}\n").environ[variable] = expanded(root)
-    assert access(law_of(machine), expanded(path)) == expected
-
-
-# Fails: variables that conda sets for an environment may hold keys; the feature hides these files, the law does not.
-def test_tokens_of_toolchains_are_the_same_ones() -> None:
-    assert set(laws.TOKENS) == set(toolchains.TOKENS)
+    machine.plant(f"{root}/share/state\n").environ[variable] = expanded(root)
+    assert access(law_of(machine), expanded(root)) == expected
 
 
 # Fails: what follows an option counts for it until the next one with two dashes, also behind `-p` or a first value.
