@@ -235,3 +235,11 @@ def test_session_that_is_called_like_a_directory(box: Box) -> None:
     options, session = ("--quiet", "--mount-ro", str(mounted)), {"ZELLIJ_SESSION_NAME": "customer-dashboard"}
     done = box.inside("cat", f"{mounted}/page.md", options=options, env=session)
     assert (done.returncode, done.stdout) == (0, "a page\n"), done.stderr
+
+
+# Fails: the whole of a file system is called `…/v20.1.0/`, which is no tree of toolchains (`moved` in judge.py).
+def test_toolchain_on_a_disk_of_its_own(box: Box) -> None:
+    node = f"{box.account.home}/.nvm/versions/node/v20.1.0"
+    script = f'memory "{node}"; mkdir "{node}/bin"; cp /bin/true "{node}/bin/node"; export PATH="{node}/bin:$PATH"'
+    done = on(box.account, PRELUDE + script + START.format(options="''"))
+    assert done.stdout == "a shop\n0 \n", done.stderr
