@@ -43,7 +43,7 @@ class Mutant:
     named: str  # what a good refusal says; {home}, {project} and {uid} are filled in
     options: tuple[str, ...] = ()
     needs: str = ""  # "root", "user" or "overlay"
-    stopped_by: str = ""  # "gate" or "bwrap", if that refuses it already
+    stopped_by: str = ""  # "gate", "launch" or "bwrap", if that refuses it already
     is_refused: bool = False  # without the mutant, claudebox refuses these options
 
 
@@ -1015,6 +1015,7 @@ MUTANTS = (
     Mutant(
         *("seccomp: no option for it", ARGV, '("--seccomp", Data(plan.kernel.seccomp, SECCOMP)),', ""),
         *("grep -q 'Seccomp:.*0' /proc/self/status && echo SHOWN", "seccomp"),
+        stopped_by="launch",
     ),
     # Who and where the box is
     Mutant(

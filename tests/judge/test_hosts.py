@@ -229,7 +229,7 @@ def test_secret_that_is_bound_into_the_project_is_refused(how: str, box: Box) ->
     assert "whatthelawdoesnotallow" in said
 
 
-# Fails: "the command line has the secret of ZELLIJ_SESSION_NAME" (law.py).
+# "the command line has the secret of ZELLIJ_SESSION_NAME" (law.py).
 def test_session_that_is_called_like_a_directory(box: Box) -> None:
     mounted = box.account.write(box.account.home / "customer-dashboard/page.md", "a page\n").parent
     options, session = ("--quiet", "--mount-ro", str(mounted)), {"ZELLIJ_SESSION_NAME": "customer-dashboard"}
@@ -237,7 +237,7 @@ def test_session_that_is_called_like_a_directory(box: Box) -> None:
     assert (done.returncode, done.stdout) == (0, "a page\n"), done.stderr
 
 
-# Fails: the whole of a file system is called `…/v20.1.0/`, which is no tree of toolchains (`moved` in judge.py).
+# The whole of a file system is called `…/v20.1.0/`, which is no tree of toolchains (`moved` in judge.py).
 def test_toolchain_on_a_disk_of_its_own(box: Box) -> None:
     node = f"{box.account.home}/.nvm/versions/node/v20.1.0"
     script = f'memory "{node}"; mkdir "{node}/bin"; cp /bin/true "{node}/bin/node"; export PATH="{node}/bin:$PATH"'

@@ -155,8 +155,7 @@ def test_agent_renames_directories_while_boxes_start(box: Box, account: Account)
     assert seen.total() == LAUNCHES
 
 
-# Fails for the first process: while that is a zombie, it has a directory in /proc, and so the refusal says that the law
-# does not allow it, with exit status 125. The box was killed, and that is all.
+# While the first process is a zombie, it still has a directory in /proc. The box was killed, and that is all.
 @pytest.mark.root_repeats("the same steps")
 @pytest.mark.parametrize("whom", ENDS)
 def test_box_that_is_killed_meanwhile_ends_as_one_that_is_killed(whom: int, box: Box) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NEVER, READ, LATER, WRITE = range(4)
 HOW = ("never", "read-only", "writable in a layer", "writable")
 
-PROC, OVERLAY, TERMINALS = b"proc", b"overlay", b"devpts"  # kinds of file systems
+PROC, OVERLAY, TERMINALS, NFS = b"proc", b"overlay", b"devpts", b"nfs"  # kinds of file systems
 FRESH = (b"tmpfs", TERMINALS, PROC)  # bwrap makes these: they are empty, or show the box itself
 LABEL = b"claudebox:"  # how the source of a layer begins
 SHOWN_OF_PROC = ("/sys", "/bus", "/fs", "/irq")  # bound over themselves, read-only
@@ -52,6 +52,8 @@ class Row:
         self.root, self.path = _decode(words[3]), _decode(words[4])
         self.options = words[5].split(b",")
         self.kind, self.source = words[rest + 1 : rest + 3]
+        if self.kind.startswith(NFS):  # which calls each root `/`; the source says which directory it is
+            self.root = _decode(self.source.partition(b":/")[2].join((b"/", b"")))
 
         self.access = WRITE if b"rw" in self.options else READ
 
@@ -101,7 +103,7 @@ def upwards(path: str) -> Iterator[str]:
 
 def moved(path: str, old: str, new: str) -> str:
     """What a path in `old` is called where `old` is called `new`."""
-    return (new.rstrip("/") + path[len(old.rstrip("/")) :]) or "/"
+    return new if path == old else new.rstrip("/") + path[len(old.rstrip("/")) :]
 
 
 def _decode(path: bytes) -> str:
@@ -118,6 +120,7 @@ class Judge:
     def __init__(self, law: Law, builder: int, first: int, call_filter: bytes, pipe: int, streams: Streams) -> None:
         self.law, self.call_filter, self.streams = law, call_filter, streams
         self.pipe = os.fstat(pipe)  # through which bwrap gets the filter
+        self.rules: dict[tuple[bytes, str], list[tuple[str, Rule | None]]] = {}
         self.process, self.builder = f"/proc/{first}", f"/proc/{builder}"
         self.host, self.made, self.box = map(Mounts, ("/proc/self", self.builder, self.process))
         # Layers are made in the namespace in which bwrap starts, and nowhere else.
@@ -133,11 +136,18 @@ class Judge:
         try:
             found += self.breaches()
         except (OSError, ValueError, LookupError, StopIteration, RuntimeError) as error:
-            if not os.path.exists(self.process):
-                raise ProcessLookupError from None  # it has ended meanwhile, and starts nothing
+            if self._has_ended():
+                raise ProcessLookupError from None  # it starts nothing
             found.append(f"it cannot be looked at ({type(error).__name__})")
         if found:
             raise refusal(*dict.fromkeys(found))
+
+    def _has_ended(self) -> bool:
+        try:
+            with open(f"{self.process}/stat", "rb") as file:
+                return file.read().rpartition(b") ")[2][:1] in b"ZX"
+        except OSError:
+            return True
 
     def breaches(self) -> Iterator[str]:
         yield from self._of_process()
@@ -211,10 +221,15 @@ class Judge:
             yield "bwrap has options that cannot be seen (--args)"
         pairs = [pair.partition(b"=")[::2] for pair in environment.split(b"\0") if pair]
         pairs += [(words[at + 1], words[at + 2]) for at, word in enumerate(words[:-2]) if word == b"--setenv"]
-        for name, value in ((os.fsdecode(name), value) for name, value in (*pairs, (b"the command line", command))):
-            yield from (f"{name} has the secret of {origin}" for origin, secret in self.law.withheld if secret in value)
-            if value is not command and not {name, name.rstrip("0123456789")} & self.law.names:
+        for name, value in ((os.fsdecode(name), value) for name, value in pairs):
+            if not {name, name.rstrip("0123456789")} & self.law.names:
                 yield f"nobody named the variable {name}"
+            # In a path it is part of a name that is not secret.
+            known = [origin for origin, secret in self.law.withheld if secret in value and value[:1] != b"/"]
+            yield from (f"{name} has the secret of {origin}" for origin in known)
+        for origin, secret in self.law.withheld:
+            if any(word.endswith((b"\0" + secret, b"=" + secret)) for word in (b"\0" + word for word in words)):
+                yield f"the command line has the secret of {origin}"
 
     # Mounts.
 
@@ -222,21 +237,31 @@ class Judge:
         is_bare = row.path in DEVICES or row.path == CONSOLE or row.kind == TERMINALS
         lacking = {b"nosuid", *(() if is_bare else (b"nodev",))}.difference(row.options)
         yield from (f"{row.path} lacks {option.decode()}" for option in lacking)
-        layer = self.layers.get(row.device)
-        places = [path for _, path, is_seen in self.host.showing(row.device, row.root) if is_seen]
-        if layer is not None:
-            places = [moved(row.root, "/", layer.path)]
+        rules = self._rules_of(row)
         if row.kind == PROC and row.access == READ and row.root in SHOWN_OF_PROC and row.path == f"/proc{row.root}":
             return
-        if not places:
+        if not rules:
             is_fresh = row.kind in FRESH and row.device not in self.host.devices | self.made.devices
             if not is_fresh or (row.kind == PROC and not self._is_own_proc(row)):
                 yield f"nobody knows what is behind {row.path}"
         elif (row.path, row.kind) == (CONSOLE, TERMINALS):
             if os.stat(f"{self.process}/root{CONSOLE}").st_rdev != os.stat(f"{self.process}/fd/1").st_rdev:
                 yield f"{CONSOLE} is another terminal than its own"
-        elif not any(place in DEVICES for place in places):
-            yield from self._of_places(row, places)
+        elif not any(place in DEVICES for place, _ in rules):
+            yield from self._of_rules(row, rules)
+
+    def _rules_of(self, row: Row) -> list[tuple[str, Rule | None]]:
+        """What the law says of the place behind a mount, or of several that are one and the same: each rule once."""
+        if (row.device, row.root) not in self.rules:
+            places = [path for _, path, is_seen in self.host.showing(row.device, row.root) if is_seen]
+            if (layer := self.layers.get(row.device)) is not None:
+                places = [moved(row.root, "/", layer.path)]
+            found: dict[str | None, tuple[str, Rule | None]] = {}
+            for place in places:
+                rule = self.law.nearest(place)
+                found.setdefault(rule.path if rule is not None else None, (place, rule))
+            self.rules[row.device, row.root] = list(found.values())
+        return self.rules[row.device, row.root]
 
     def _is_own_proc(self, row: Row) -> bool:
         """Whether it shows the processes of the box, and no others."""
@@ -260,19 +285,18 @@ class Judge:
         """Whether boxes have changed what a layer shows there."""
         return any(_status(upper) is not None for upper in self.law.uppers(path))
 
-    def _of_places(self, row: Row, places: list[str]) -> Iterator[str]:
-        """Places of this host that are one and the same: one of them must be allowed, and none withheld."""
-        if row.access == READ and any(self.law.is_run_by_claude(row.path, place) for place in places):
+    def _of_rules(self, row: Row, rules: list[tuple[str, Rule | None]]) -> Iterator[str]:
+        """Of what is one and the same place, one rule must allow it, and none withhold it."""
+        if row.access == READ and any(self.law.is_run_by_claude(row.path, place) for place, _ in rules):
             return
-        rules = [(place, rule) for place in places if (rule := self.law.nearest(place)) is not None]
-        for place, rule in rules:
+        for place, rule in ((place, rule) for place, rule in rules if rule is not None):
             if rule.access == NEVER:
                 yield f"{row.path} shows {place}: {rule.why}"
             for name in rule.without:
                 if self.box.holder(f"{row.path}/{name}") is row:
                     yield from self._of_part(row, f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
-        if not any(row.access <= rule.access and rule.means(place) for place, rule in rules):
-            yield f"{row.path} shows {places[0]}, {HOW[row.access]}: nothing allows that"
+        if not any(rule is not None and row.access <= rule.access and rule.means(place) for place, rule in rules):
+            yield f"{row.path} shows {rules[0][0]}, {HOW[row.access]}: nothing allows that"
 
     def _of_place(self, path: str, rule: Rule) -> Iterator[str]:
         """What lies in a place that the box has, and of which it may have less."""

@@ -59,6 +59,7 @@ OF_BROKER = (
     "ENABLE_TOOL_SEARCH CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL"
 )
 OF_AGENTS = ("OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_", "OPENROUTER_", "OPENCODE_")  # how variables of others begin
+ONE_FILE, WRITTEN = "--debug-file", ("--add-dir", "--debug-file")  # options of claude
 MOST_OF_CLAUDES = 16 << 20  # bytes of a file of settings
 SHORTEST_SECRET = 16  # characters: a shorter one may occur by chance
 
@@ -131,14 +132,14 @@ def lay_down(facts: Facts, *more: str) -> Law:
     users, host_home = facts.claude.users, facts.claude.all_projects.home
     texts = (f"{users}/settings.json", f"{users}/.claude.json", f"{host_home}/.claude.json")
     has_ports = tier == said.NO_NETWORK and bool(settings[said.PUBLISH] or settings[said.HOST_PORTS])
-    names = _names(facts)
+    names, places = _names(facts), _places(facts, more)
     return Law(
-        places=_places(facts, more),
+        places=places,
         claude=(tree.destination(users) or "", facts.home, *texts),
         layers=(tree.destination(facts.claude.instance.layers) or "", facts.project, facts.repository.outside),
         of_proc=(() if has_namespaces else OF_PROC) + (ROOTS_PROC if facts.is_root else ()),
         names=names.union(OF_BROKER.split() if settings[said.AUTH].text == said.BROKER else ()),
-        withheld=tuple(_withheld(facts, names)),
+        withheld=tuple(_withheld(facts, names, places)),
         links=tuple(_links(facts)),
         call_filter=call_filter(facts.host.machine, with_namespaces=has_namespaces, with_setgid=facts.is_shared),
         has_hosts_network=tier == said.FULL,
@@ -186,8 +187,9 @@ def _asked_for(facts: Facts) -> Iterator[Rule]:
     wanted, after = [(wish.source, wish.access == RW) for wish in facts.settings[said.MOUNTS]], ""
     for word in facts.words if facts.runs_claude else ():
         name, _, value = word.text.partition("=")
-        after = name if name[:2] == "--" else after
-        wanted.append((value if after == name else word.text, after in ("--add-dir", "--debug-file")))
+        after = name if name[:1] == "-" else after
+        wanted.append((value if after == name else word.text, after in WRITTEN))
+        after = "" if after == ONE_FILE and (value or name != after) else after
     for named, is_writable in wanted:
         path = absolute(named, facts.project, facts.home)
         refuse = refuse_writable if is_writable else refuse_readable
@@ -216,7 +218,8 @@ def _of_this_host(facts: Facts) -> Iterator[Rule]:
             for root in (expand_home(row.root, home), environ.get(row.variable, "")):
                 roots[root] = (*roots.get(root, ()), row.tree)
         for root, trees in roots.items():
-            if is_below(tree.destination(root) or "", home):
+            real = tree.destination(root) or ""
+            if is_below(real, home) and not refuse_readable(real, facts.host.person.homes, facts.places):
                 yield Rule(root, READ, "toolchains of yours", trees=trees, without=TOKENS)
         for directory in MIXED:
             yield Rule(expand_home(directory, home), READ, "single programs of yours", has_programs=True)
@@ -283,7 +286,7 @@ def _names(facts: Facts) -> frozenset[str]:
     return frozenset((*MADE.split(), *CERTIFICATE_VARIABLES, *known, *asked, *key, *agents)) - dropped
 
 
-def _withheld(facts: Facts, names: frozenset[str]) -> Iterator[tuple[str, bytes]]:
+def _withheld(facts: Facts, names: frozenset[str], places: dict[str, Rule]) -> Iterator[tuple[str, bytes]]:
     """Secrets of this host that are nothing of the box."""
     environ, settings = facts.host.environ, facts.settings
     found = [(name, value) for name, value in environ.items() if name not in names and looks_secret(name, value)]
@@ -292,8 +295,8 @@ def _withheld(facts: Facts, names: frozenset[str]) -> Iterator[tuple[str, bytes]
             found += [(file, word) for word in (facts.tree.text(file) or "").split('"')[1::2]]
     entering = [environ[name] for name in names if name in environ]
     entering += [wish.value for wish in settings[said.ENV] if wish.value is not None]
-    entering += [facts.project, facts.home]
+    entering += places
     for name, value in found:
-        is_long = len(value) >= SHORTEST_SECRET and not any(value in one for one in entering)
+        is_long = len(value) >= SHORTEST_SECRET and value[0] != "/" and not any(value in one for one in entering)
         if is_long and not facts.tree.exists(absolute(value, facts.project, facts.home)):  # then it names a file
             yield name, os.fsencode(value)

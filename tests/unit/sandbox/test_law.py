@@ -473,10 +473,7 @@ def test_what_git_obeys_lands_later(name: str, machine: Machine) -> None:
     assert access(law_of(machine, "--writable", f".git/{name}"), f"{SHOP}/.git/{name}") == WRITE
 
 
-# These fail: faults of law.py.
-
-
-# Fails: names of sessions and projects look secret by the name of the variable, and occur in paths that the user named.
+# Names of sessions and projects look secret by the name of the variable, and occur in paths that the user named.
 # No box starts: "the command line has the secret of ZELLIJ_SESSION_NAME".
 @pytest.mark.parametrize("name", ["ZELLIJ_SESSION_NAME", "JIRA_PROJECT_KEY"])
 def test_name_of_a_directory_that_the_user_named_is_not_withheld(name: str, machine: Machine) -> None:
@@ -484,7 +481,7 @@ def test_name_of_a_directory_that_the_user_named_is_not_withheld(name: str, mach
     assert withheld(machine, "--mount-ro", "~/customer-dashboard") == {}
 
 
-# Fails: a variable that says where a toolchain is takes the place of the rule for a secret place, or opens all that
+# A variable that says where a toolchain is takes the place of the rule for a secret place, or opens all that
 # programs keep.
 @pytest.mark.parametrize(
     ("variable", "root", "expected"),
@@ -497,7 +494,7 @@ def test_variable_of_a_toolchain_opens_no_secret_place(
     assert access(law_of(machine), expanded(root)) == expected
 
 
-# Fails: what follows an option counts for it until the next one with two dashes, also behind `-p` or a first value.
+# What follows an option counts for it until the next one with two dashes, also behind `-p` or a first value.
 @pytest.mark.parametrize("words", [("--debug-file", "log", "../lib"), ("--add-dir", "../data", "-p", "../lib")])
 def test_prompt_behind_an_option_makes_nothing_writable(words: tuple[str, ...], tmp_path: Path) -> None:
     machine = debian(tmp_path, OTHERS)
