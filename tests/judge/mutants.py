@@ -793,6 +793,7 @@ MUTANTS = (
         return deed
 """,
         *("test -w .git/config && echo SHOWN", "{project}/.git/config"),
+        stopped_by="gate",
     ),
     # Layers
     Mutant(

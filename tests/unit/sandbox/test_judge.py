@@ -639,14 +639,12 @@ NFS_HOME = """
     3 1 0:52 / /work/shop nfs4 rw srv:/export/work/shop"""
 
 
-# Fs/nfs/super.c (nfs_show_path) writes `/` as the root of every mount; only the source says which directory it
-# is. So no box starts in a home on NFS ...
+# NFS writes `/` as the root of every mount (nfs_show_path); only the source says which directory it is.
 def test_directory_of_an_nfs_mount_is_found(tmp_path: Path) -> None:
     row = "0:52 / /home/alice/src/shop nfs4 rw,nosuid,nodev srv:/export/home/alice/src/shop"
     assert behind(tmp_path, lines(NFS_HOME), row) == ("/home/alice/src/shop",)
 
 
-# And where the project is a mount of the same server, any other directory of that server passes for it.
 def test_nfs_mount_of_a_secret_does_not_pass_for_the_project(tmp_path: Path) -> None:
     row = line("2 1 0:52 / /x nfs4 rw,nosuid,nodev srv:/export/home/alice/.ssh")
     allows = law(Rule("/work/shop", WRITE, "the project"), Rule("/home/alice/.ssh", NEVER, "secret"))
@@ -654,7 +652,6 @@ def test_nfs_mount_of_a_secret_does_not_pass_for_the_project(tmp_path: Path) -> 
     assert list(judge._of_mount(judge.box.rows[1])) != []
 
 
-# A whole file system is called `/home/alice/go/`, which is no tree of toolchains: no box starts.
 def test_toolchain_on_a_disk_of_its_own(tmp_path: Path) -> None:
     host, box = lines(f"{BARE}\n2 1 8:2 / /home/alice/go"), lines("1 0 0:99 / / tmpfs\n2 1 8:2 / /home/alice/go")
     allows = law(Rule("/home/alice/go", READ, "toolchains of yours", trees=("bin", "")))
@@ -663,12 +660,11 @@ def test_toolchain_on_a_disk_of_its_own(tmp_path: Path) -> None:
     assert list(judge._of_mount(judge.box.rows[1])) == []
 
 
-# The same, in what a refusal says.
 def test_root_of_a_mount_has_no_slash_at_its_end() -> None:
     assert moved("/", "/", "/home") == "/home"
 
 
-# A step for each pair. With 2,000 it takes 7 seconds, with 10,000 minutes.
+# With a step for each pair, 2,000 took 7 seconds.
 def test_many_mounts_of_one_directory_take_as_many_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = 500
     rows = "\n".join(f"{number} 1 8:1 /data /shop/{number}" for number in range(10, many + 10))
