@@ -12,6 +12,7 @@ import pytest
 from conftest import CLAUDEBOX, Account, Box, git, keepers_of
 from live import CANARY, ENV, READER, Running, running
 from patience import comes_true
+from terminal.pseudoterminal import PLAIN, claudebox_terminal
 
 pytestmark = [pytest.mark.req("MASK-01"), pytest.mark.attributes]
 
@@ -182,8 +183,47 @@ def test_agent_uses_up_what_is_watched(box: Box, env: Path) -> None:
         for number in range(3500):
             (box.project / f"new{number}").mkdir()
         assert is_kept(inside, "app/.env.local")
-    said = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
-    assert said in " ".join(inside.errors.read_text().split())
+    assert "there are too many directories" in inside.errors.read_text()
+
+
+def test_more_directories_than_are_watched(box: Box, env: Path) -> None:
+    """An earlier box can have made them. What leads to a masked file is watched all the same."""
+    box.account.run("sh", "-c", "seq -f x%.0f 3200 | xargs mkdir", cwd=box.project)
+    box.account.write(box.project / "z/y/app/.env", ENV)
+    box.account.write(box.account.home / "new/.env", ENV)
+    with running(box, "z/y/app/.env") as inside:
+        (box.project / "z/y/app").rename(box.account.home / "old")
+        (box.account.home / "new").rename(box.project / "z/y/app")
+        time.sleep(1)
+        assert inside.is_masked("z/y/app/.env")
+    assert "there are too many directories" in inside.errors.read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["dist/.env", ".terraform/terraform.tfstate", "node_modules/x/.env", ".git/modules/lfs/config"]
+)
+def test_masked_where_nobody_looks_for_new_ones(box: Box, env: Path, account: Account, name: str) -> None:
+    """In a build, a dependency, or a submodule that is called like a directory of git's own."""
+    content = f'[remote "o"]\nurl = https://bob:{CANARY}@git.example/x\n' if ".git" in name else ENV
+    for other in ("HEAD", "objects/x", "refs/x") if ".git" in name else ():
+        account.write(box.project / name.replace("config", other), "ref: refs/heads/main\n")
+    account.write(box.project / name, content)
+    with running(box, name, options=("--hide", name) if "node_modules" in name else ()) as inside:
+        inside.save(name, content + "x = 1\n")
+        time.sleep(1)
+        assert CANARY not in inside.last(name)
+    assert "was saved" in inside.errors.read_text()
+
+
+@pytest.mark.parametrize("name", ["app/.env", ".env.local"])
+def test_made_while_the_user_is_asked(box: Box, env: Path, account: Account, name: str) -> None:
+    """That is after the start has looked, and before anything is watched."""
+    with claudebox_terminal(box, "--run", "sh", "-c", f"sleep 1; cat {name}", env=PLAIN) as opened:
+        opened.read_until(r"^Start\? \[Y/n\] ")
+        account.write(box.project / name, ENV)
+        opened.type("\n")
+        assert "DB_PASSWORD=" in opened.read_until(r"^DB_PASSWORD=\w+").group()
+        assert CANARY not in opened.seen.decode(errors="replace")
 
 
 def test_repository_in_the_project_gets_a_password(box: Box, env: Path, account: Account) -> None:

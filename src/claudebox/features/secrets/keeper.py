@@ -30,12 +30,12 @@ from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
 from itertools import islice, zip_longest
 
 from claudebox import files
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.features.secrets.decoys import LIVE, NOTES, SHARED, Keeping, find_hidden
 from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
-from claudebox.paths import is_inside
-from claudebox.process.companion import END, READY, die_with_parent
+from claudebox.paths import is_inside, parents
+from claudebox.process.companion import DONE, END, READY, die_with_parent
 from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
 from claudebox.sandbox.mounts import find_appearances
 from claudebox.text import cut, escape
@@ -63,6 +63,8 @@ def keep(keeping: Keeping, channel: int) -> None:
             os.write(channel, READY)  # for `made`
             os.write(channel, READY)  # for the parent, who relies on every companion
             hand.work(theirs)
+        with suppress(OSError):  # the parent of the box may have ended
+            os.write(channel, DONE)
         os._exit(0)
     os.close(theirs)
     os.close(channel)
@@ -279,6 +281,10 @@ class Watches:
 
     def __init__(self, keeping: Keeping, host: int) -> None:
         self.judging, self.host = keeping.judging, host
+        # What leads to a file that is masked, whatever it is called.
+        masked = {os.path.dirname(path) for path in keeping.numbers}
+        between = {above for path in masked for above in parents(path) if is_inside(above, keeping.project)}
+        self.needed = masked | between
         # By the number of its watch, a descriptor of each directory: that leads there, even if it is moved.
         self.directories: dict[int, int] = {}
         self.files: dict[int, str] = {}  # the paths of files that are watched themselves
@@ -301,13 +307,14 @@ class Watches:
         self.room = limit - MORE_OPEN
         directories = self.judging.directories()
         gits = [path for path in directories if path.endswith(f"/{GIT}") or path in self.judging.also]
-        for path in dict.fromkeys((keeping.project, *map(os.path.dirname, keeping.numbers), *gits)):
+        for path in dict.fromkeys((keeping.project, *masked, *gits)):
             if self.add(path) == -1:
                 hint = "sudo sysctl fs.inotify.max_user_watches=524288"
                 raise Problem(f"the kernel does not watch {path}, by which masks are kept on", hint)
-        self.read_again([*self.directories])
-        for path in directories[:MOST_AT_START]:
+        for path in (*between, *directories[:MOST_AT_START]):
             self.add(path)
+        self.is_full |= len(directories) > MOST_AT_START
+        self.read_again([*self.directories])  # somebody may have made a file since they were looked at
         self.room = min(len(self.directories) + MOST_LATER, self.room)
 
     def close(self) -> None:
@@ -334,9 +341,8 @@ class Watches:
 
     def is_wanted(self, path: str) -> bool:
         name = os.path.basename(path)
-        if f"/{GIT}/" in path:
-            return name not in IN_GIT
-        return name not in SKIPPED or name == GIT or path in self.judging.also
+        is_usual = name not in IN_GIT if f"/{GIT}/" in path else name not in SKIPPED or name == GIT
+        return is_usual or path in self.needed or path in self.judging.also
 
     def add_closed(self) -> None:
         self.is_inside = True
@@ -542,7 +548,7 @@ LONG = 0.1  # seconds: a file that the box had for longer than it takes to write
 MOST_TOLD = 5  # files that are named, of each kind: so the agent cannot use up the graver ones with lesser ones
 HAD, BRIEF, OTHER = "in files that the agent has", "readable for some ms", ""  # what is said of those that are not
 LONGEST_NAME = 18  # characters: what is said has to fit into a row of 80
-FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
+FULL = "there are too many directories: a new file with a secret in the last ones is masked at the next start only"
 
 
 class Gaps:
