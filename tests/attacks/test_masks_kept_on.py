@@ -183,7 +183,7 @@ def test_agent_uses_up_what_is_watched(box: Box, env: Path) -> None:
         for number in range(3500):
             (box.project / f"new{number}").mkdir()
         assert is_kept(inside, "app/.env.local")
-    assert "there are too many directories" in inside.errors.read_text()
+    assert "there is too much to watch" in inside.errors.read_text()
 
 
 def test_more_directories_than_are_watched(box: Box, env: Path) -> None:
@@ -196,7 +196,7 @@ def test_more_directories_than_are_watched(box: Box, env: Path) -> None:
         (box.account.home / "new").rename(box.project / "z/y/app")
         time.sleep(1)
         assert inside.is_masked("z/y/app/.env")
-    assert "there are too many directories" in inside.errors.read_text()
+    assert "there is too much to watch" in inside.errors.read_text()
 
 
 @pytest.mark.parametrize(
@@ -295,3 +295,74 @@ def test_saved_by_way_of_another_masked_name(box: Box, env: Path, account: Accou
             (box.project / ".env.new").rename(box.project / ".env")
             assert comes_true(lambda: inside.is_masked(".env"))
     assert (".env.new was moved away" in " ".join(inside.errors.read_text().split())) == is_linked
+
+
+@pytest.mark.parametrize("stopped", [0, 1])
+@pytest.mark.parametrize("target", ["app/notes", "node_modules/notes", ""])
+def test_new_file_is_taken_away_in_the_gap(box: Box, env: Path, account: Account, stopped: int, target: str) -> None:
+    """The agent moves or removes it before anybody has looked at it, or while it is judged."""
+    name, place = "credentials.json", box.project / "credentials.json"
+    account.write(box.project / "node_modules/x")
+    with running(box, target or name) as inside:
+        keeper = keepers_of(inside.process.pid)[stopped]
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            inside.save(name, ENV)
+            time.sleep(0.1)
+            if target:
+                (box.project / "link").symlink_to(target)
+                place.rename(box.project / target)
+                (box.project / "link").rename(place)
+            else:
+                place.unlink()
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        if target and not stopped:
+            assert comes_true(lambda: inside.is_masked(target), SOON), "it was found in time"
+        time.sleep(0.5)
+    said = (
+        f"{target} was made" if target and not stopped else f"{name} was made, and is gone again: the box may have it"
+    )
+    assert said in inside.errors.read_text()
+
+
+def test_file_that_waits_is_removed(box: Box, env: Path) -> None:
+    """A masked one was readable, too, if it was saved by renaming."""
+    with running(box, ".env") as inside:
+        judge, _ = keepers_of(inside.process.pid)
+        os.kill(judge, signal.SIGSTOP)
+        try:
+            inside.save(".env", ENV)
+            time.sleep(0.3)
+            env.unlink()
+        finally:
+            os.kill(judge, signal.SIGCONT)
+        time.sleep(0.5)
+    assert ".env was saved, and is gone again" in inside.errors.read_text()
+
+
+def test_directory_at_a_path_that_is_too_long(box: Box, env: Path) -> None:
+    """The kernel does not say it then."""
+    (box.project / "deep").mkdir()
+    end = os.open(box.project / "deep", os.O_RDONLY)
+    for _ in range(17):
+        os.mkdir("d" * 250, dir_fd=end)
+        former, end = end, os.open("d" * 250, os.O_RDONLY, dir_fd=end)
+        os.close(former)
+    with running(box, ".env") as inside:
+        os.rename(box.project / "app", "app", dst_dir_fd=end)
+        os.close(os.open("app/.env", os.O_CREAT | os.O_WRONLY, dir_fd=end))
+        os.close(end)
+        assert is_kept(inside, ".env")
+        (box.project / ".env.local").mkdir()
+        (box.project / ".env").unlink()
+        (box.project / ".env").mkdir()
+
+
+def test_what_tools_do_is_not_told(box: Box, env: Path, account: Account) -> None:
+    """A file gets its name when it is whole, and a symlink replaces another one."""
+    script = "for n in 1 2 3; do echo A=$n >.env.x.tmp; mv .env.x.tmp .env.x; done; ln -s .env .env.l"
+    with running(box, ".env") as inside:
+        account.run("sh", "-c", f"{script}; for n in 1 2; do sleep 1.1; ln -sf $n .env.l; done", cwd=box.project)
+        time.sleep(0.5)
+    assert " was " not in inside.errors.read_text()
