@@ -142,8 +142,8 @@ def test_agents_own_files_use_up_nothing_that_is_told(
 def test_files_take_no_room_from_directories(hand: keeper.Hand, tmp_path: Path) -> None:
     hand.watches.room = len(hand.watches.directories) + 1
     for number in range(MANY):
-        (tmp_path / f"{number}.conf").write_text("x")
-        hand.look(f"{tmp_path}/{number}.conf")
+        (tmp_path / f".env.{number}").write_text("x")
+        hand.look(f"{tmp_path}/.env.{number}")
     (tmp_path / "new").mkdir()
     assert hand.watches.add(f"{tmp_path}/new") > 0
     assert not hand.watches.is_full
