@@ -147,3 +147,18 @@ def test_files_take_no_room_from_directories(hand: keeper.Hand, tmp_path: Path) 
     (tmp_path / "new").mkdir()
     assert hand.watches.add(f"{tmp_path}/new") > 0
     assert not hand.watches.is_full
+
+
+def test_paths_are_whole_at_the_end(hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fork", lambda: 1)
+    (tmp_path / "notes").touch()
+    name = "services/payments/config/.env.production"
+    hand.gaps.tell(f"{tmp_path}/{name}", "made")
+    assert (tmp_path / "notes").read_text().split()[1] == name
+
+
+def test_disk_is_full(hand: keeper.Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be kept until the end makes it one that is not finished."""
+    monkeypatch.setattr(os, "fork", lambda: 1)
+    hand.gaps.tell("/x/.env", "made")  # nothing is there to write to
+    assert hand.gaps.is_lost
