@@ -166,9 +166,10 @@ def test_worktree_and_submodule_are_looked_at(shop: Box, repository: Path) -> No
     link $plain refs/heads/silent; link $inner refs/heads/link
     link $(seq -s "" 30 | cut -c-40) refs/heads/x
     """
-    (line,) = said(shop, script)
+    line, other = sorted(said(shop, script))
     assert line.startswith("commit 1 of ")
     assert line.endswith(" of submodule lib changes .gitlab-ci.yml")
+    assert other == "commit 123456789101 of a submodule was not looked at: it is missing"
     linked = account.home / "linked"
     git(account, repository, "worktree", "add", "-q", "-b", "side", str(linked))
     script = 'git update-ref refs/heads/side "$(carry HEAD .envrc)"'
@@ -216,6 +217,37 @@ def test_directories_in_each_other_many_times_hide_nothing_and_take_no_longer(sh
     assert any(line.startswith("not all commits of branch bomb") for line in found)
     assert "commit 1 of branch bomb changes lefthook.yml" in found
     assert time.monotonic() - before < 30
+
+
+def test_commit_that_comes_later_is_looked_at_then(shop: Box, repository: Path) -> None:
+    """A ref, or a commit of the project, names it before it is there: for a submodule, too."""
+    account, library = shop.account, shop.account.home / "library"
+    make_repository(account, account.write(library / "l").parent)
+    git(account, repository, "submodule", "--quiet", "add", str(library), "lib")
+    git(account, repository, "commit", "-qm", "with submodule")
+    first = """
+    git update-ref refs/heads/x "$(carry HEAD .gitlab-ci.yml)"
+    link=$(cd lib; carry HEAD .envrc)
+    git update-index --cacheinfo 160000,$link,lib; git commit -qm up
+    mkdir data; tip=$(git rev-parse x); mv .git/objects/$(echo $tip | sed 's|^..|&/|') data/own
+    mv .git/modules/lib/objects/$(echo $link | sed 's|^..|&/|') data/lib; echo $tip $link > data/names
+    """
+    told = said(shop, first)
+    tip, link = (repository / "data/names").read_text().split()
+    assert told == {
+        f"not all commits of branch x were looked at: object {tip:.12} is missing",
+        f"commit {link:.12} of a submodule was not looked at: it is missing",
+    }
+    assert said(shop, "true") == set()
+    back = """
+    read tip link < data/names; place() { echo $1/$(echo $2 | sed 's|^..|&/|'); }
+    mkdir -p .git/objects/$(echo $tip | cut -c1-2) .git/modules/lib/objects/$(echo $link | cut -c1-2)
+    mv data/own $(place .git/objects $tip); mv data/lib $(place .git/modules/lib/objects $link)
+    """
+    assert said(shop, back) == {
+        "commit 1 of branch x changes .gitlab-ci.yml",
+        f"commit 1 of {link} of submodule lib changes .envrc",
+    }
 
 
 @pytest.mark.parametrize("digits", [40, 64])

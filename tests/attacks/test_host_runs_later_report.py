@@ -194,6 +194,18 @@ def test_what_appears_is_named_and_what_git_did_not_write_is_gone(box: Box, repo
     assert [name for name in gone if (repository / ".git" / name).exists()] == []
 
 
+def test_directory_of_the_project_lends_objects(box: Box, account: Account, repository: Path) -> None:
+    """Nobody compares the objects in there with their names. A clone that the user has made so stays as it is."""
+    shared = repository / "shared"
+    git(account, repository, "clone", "-q", "--shared", ".", str(shared))
+    lend = "mkdir -p data/objects; echo $PWD/data/objects > .git/objects/info/alternates"
+    heard = said(box.inside("sh", "-c", f"git -C shared log -1 && {lend}", options=("--quiet",)))
+    assert "new .git/objects/info/alternates" in heard
+    assert "shared" not in heard
+    assert not (repository / ".git/objects/info/alternates").exists()
+    assert git(account, shared, "fsck") == ""
+
+
 @pytest.mark.parametrize("script", ["rm -rf .git", "rm -rf .git/objects/*", "rm .git/HEAD"])
 @pytest.mark.root_repeats("what is named does not depend on who looks")
 def test_repository_that_is_destroyed_is_named_first(box: Box, repository: Path, script: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from conftest import CLAUDEBOX, Account, Box, git, keepers_of
 from live import CANARY, ENV, READER, Running, running
 from patience import comes_true
+from terminal.pseudoterminal import PLAIN, claudebox_terminal
 
 pytestmark = [pytest.mark.req("MASK-01"), pytest.mark.attributes]
 
@@ -182,8 +183,47 @@ def test_agent_uses_up_what_is_watched(box: Box, env: Path) -> None:
         for number in range(3500):
             (box.project / f"new{number}").mkdir()
         assert is_kept(inside, "app/.env.local")
-    said = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
-    assert said in " ".join(inside.errors.read_text().split())
+    assert "there is too much to watch" in inside.errors.read_text()
+
+
+def test_more_directories_than_are_watched(box: Box, env: Path) -> None:
+    """An earlier box can have made them. What leads to a masked file is watched all the same."""
+    box.account.run("sh", "-c", "seq -f x%.0f 3200 | xargs mkdir", cwd=box.project)
+    box.account.write(box.project / "z/y/app/.env", ENV)
+    box.account.write(box.account.home / "new/.env", ENV)
+    with running(box, "z/y/app/.env") as inside:
+        (box.project / "z/y/app").rename(box.account.home / "old")
+        (box.account.home / "new").rename(box.project / "z/y/app")
+        time.sleep(1)
+        assert inside.is_masked("z/y/app/.env")
+    assert "there is too much to watch" in inside.errors.read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["dist/.env", ".terraform/terraform.tfstate", "node_modules/x/.env", ".git/modules/lfs/config"]
+)
+def test_masked_where_nobody_looks_for_new_ones(box: Box, env: Path, account: Account, name: str) -> None:
+    """In a build, a dependency, or a submodule that is called like a directory of git's own."""
+    content = f'[remote "o"]\nurl = https://bob:{CANARY}@git.example/x\n' if ".git" in name else ENV
+    for other in ("HEAD", "objects/x", "refs/x") if ".git" in name else ():
+        account.write(box.project / name.replace("config", other), "ref: refs/heads/main\n")
+    account.write(box.project / name, content)
+    with running(box, name, options=("--hide", name) if "node_modules" in name else ()) as inside:
+        inside.save(name, content + "x = 1\n")
+        time.sleep(1)
+        assert CANARY not in inside.last(name)
+    assert "was saved" in inside.errors.read_text()
+
+
+@pytest.mark.parametrize("name", ["app/.env", ".env.local"])
+def test_made_while_the_user_is_asked(box: Box, env: Path, account: Account, name: str) -> None:
+    """That is after the start has looked, and before anything is watched."""
+    with claudebox_terminal(box, "--run", "sh", "-c", f"sleep 1; cat {name}", env=PLAIN) as opened:
+        opened.read_until(r"^Start\? \[Y/n\] ")
+        account.write(box.project / name, ENV)
+        opened.type("\n")
+        assert "DB_PASSWORD=" in opened.read_until(r"^DB_PASSWORD=\w+").group()
+        assert CANARY not in opened.seen.decode(errors="replace")
 
 
 def test_repository_in_the_project_gets_a_password(box: Box, env: Path, account: Account) -> None:
@@ -255,3 +295,74 @@ def test_saved_by_way_of_another_masked_name(box: Box, env: Path, account: Accou
             (box.project / ".env.new").rename(box.project / ".env")
             assert comes_true(lambda: inside.is_masked(".env"))
     assert (".env.new was moved away" in " ".join(inside.errors.read_text().split())) == is_linked
+
+
+@pytest.mark.parametrize("stopped", [0, 1])
+@pytest.mark.parametrize("target", ["app/notes", "node_modules/notes", ""])
+def test_new_file_is_taken_away_in_the_gap(box: Box, env: Path, account: Account, stopped: int, target: str) -> None:
+    """The agent moves or removes it before anybody has looked at it, or while it is judged."""
+    name, place = "credentials.json", box.project / "credentials.json"
+    account.write(box.project / "node_modules/x")
+    with running(box, target or name) as inside:
+        keeper = keepers_of(inside.process.pid)[stopped]
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            inside.save(name, ENV)
+            time.sleep(0.1)
+            if target:
+                (box.project / "link").symlink_to(target)
+                place.rename(box.project / target)
+                (box.project / "link").rename(place)
+            else:
+                place.unlink()
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+        if target and not stopped:
+            assert comes_true(lambda: inside.is_masked(target), SOON), "it was found in time"
+        time.sleep(0.5)
+    said = (
+        f"{target} was made" if target and not stopped else f"{name} was made, and is gone again: the box may have it"
+    )
+    assert said in inside.errors.read_text()
+
+
+def test_file_that_waits_is_removed(box: Box, env: Path) -> None:
+    """A masked one was readable, too, if it was saved by renaming."""
+    with running(box, ".env") as inside:
+        judge, _ = keepers_of(inside.process.pid)
+        os.kill(judge, signal.SIGSTOP)
+        try:
+            inside.save(".env", ENV)
+            time.sleep(0.3)
+            env.unlink()
+        finally:
+            os.kill(judge, signal.SIGCONT)
+        time.sleep(0.5)
+    assert ".env was saved, and is gone again" in inside.errors.read_text()
+
+
+def test_directory_at_a_path_that_is_too_long(box: Box, env: Path) -> None:
+    """The kernel does not say it then."""
+    (box.project / "deep").mkdir()
+    end = os.open(box.project / "deep", os.O_RDONLY)
+    for _ in range(17):
+        os.mkdir("d" * 250, dir_fd=end)
+        former, end = end, os.open("d" * 250, os.O_RDONLY, dir_fd=end)
+        os.close(former)
+    with running(box, ".env") as inside:
+        os.rename(box.project / "app", "app", dst_dir_fd=end)
+        os.close(os.open("app/.env", os.O_CREAT | os.O_WRONLY, dir_fd=end))
+        os.close(end)
+        assert is_kept(inside, ".env")
+        (box.project / ".env.local").mkdir()
+        (box.project / ".env").unlink()
+        (box.project / ".env").mkdir()
+
+
+def test_what_tools_do_is_not_told(box: Box, env: Path, account: Account) -> None:
+    """A file gets its name when it is whole, and a symlink replaces another one."""
+    script = "for n in 1 2 3; do echo A=$n >.env.x.tmp; mv .env.x.tmp .env.x; done; ln -s .env .env.l"
+    with running(box, ".env") as inside:
+        account.run("sh", "-c", f"{script}; for n in 1 2; do sleep 1.1; ln -sf $n .env.l; done", cwd=box.project)
+        time.sleep(0.5)
+    assert " was " not in inside.errors.read_text()

@@ -76,15 +76,22 @@ class Carried(Record):
     troubles: tuple[str, ...] = ()
     entries: frozenset[bytes] = frozenset()
     links: frozenset[str] = frozenset()  # commits of submodules that they name
+    missing: frozenset[str] = frozenset()  # commits that are not wholly there, to be looked at when they are
 
     def __bool__(self) -> bool:
         return bool(self.paths or self.troubles)
 
 
-def find_all_carried(plan: Plan, before: Picture, now: dict[str, Refs], introduced: Set[bytes]) -> Carried:
-    """What commits carry in several repositories, of which some refs were and now are elsewhere."""
+def find_all_carried(
+    plan: Plan, before: Picture, now: dict[str, Refs], introduced: Set[bytes], come: Set[str] = frozenset()
+) -> Carried:
+    """What commits carry in several repositories, of which some refs were and now are elsewhere.
+
+    What has perhaps come since it was missing is as new as what a ref has just got.
+    """
     found: list[Carried] = []
-    links: dict[str, str] = {}  # by their own names, since no ref may have them
+    links = {link: link for link in come}  # by their own names, since no ref may have them
+    seen: set[str] = set()
     until = time.monotonic() + MOST_SECONDS
     guarded = [one for one in (*plan.guard.held, *plan.guard.loose, *plan.guard.absent) if one.group in (GIT, WAYS)]
     for git_dir in sorted(now, key=lambda path: path.count("/")):  # a repository comes before its submodules
@@ -94,11 +101,24 @@ def find_all_carried(plan: Plan, before: Picture, now: dict[str, Refs], introduc
             found.append(Carried((), (f"not all branches{where} were looked at: too many, or in a newer format",)))
         roots = [root for own, root in before.repositories.items() if common_dir(own) == git_dir]
         held = reasons_below(guarded, roots) | ({"": MODULE} if before.modules.keys() & {*roots} else {})
-        found.append(find_carried(plan.bwrap, git_dir, old.tips, links | new.tips, introduced, held, where, seconds))
+        tips = {name: tip for name, tip in old.tips.items() if tip not in come}
+        tips_now = {link: link for link in links.keys() - {*new.tips.values()}} | new.tips
+        found.append(find_carried(plan.bwrap, git_dir, tips, tips_now, introduced, held, where, seconds, come))
+        seen |= links.keys() - found[-1].missing
         links |= {link: link for link in found[-1].links}
     paths = sorted((one for each in found for one in each.paths), key=_nearness)
     troubles = tuple(one for each in found for one in each.troubles)
-    return Carried(tuple(paths), troubles, frozenset().union(*(each.entries for each in found)))
+    entries = frozenset[bytes]().union(*(each.entries for each in found))
+    missing = (links.keys() | set[str]().union(*(each.missing for each in found))) - seen
+    return Carried(tuple(paths), troubles, entries, missing=frozenset(missing))
+
+
+def may_have_come(git_dir: str, commit: str, since: int) -> bool:
+    """Whether a repository may have a commit that was missing when the box started: cheap, and said too often."""
+    objects, tree = f"{common_dir(git_dir)}/objects", Tree()
+    packs = tree.lstat(f"{objects}/pack")
+    is_packed = packs is not None and packs.st_ctime_ns >= since
+    return is_packed or tree.lstat(f"{objects}/{commit[:2]}/{commit[2:]}") is not None
 
 
 def _nearness(one: Carry) -> tuple[int, str]:
@@ -123,8 +143,12 @@ def find_carried(
     held: Held,
     where: str = "",
     seconds: float = SECONDS,
+    come: Set[str] = frozenset(),
 ) -> Carried:
-    """What the refs of a repository have that are new or have moved. `introduced` is what boxes brought before."""
+    """What the refs of a repository have that are new or have moved. `introduced` is what boxes brought before.
+
+    Of those that have perhaps come, it was said already that they were missing.
+    """
     known = {*old.values()}
     moved = [name for name in new if new[name] not in known]
     if not moved:
@@ -136,10 +160,11 @@ def find_carried(
             before = list(islice(filter(objects.has_commit, tips), 1))  # a ref may name what there is not
             search = _Search(History(objects, tips), before, introduced, held, git_dir if where else "")
             for name in sorted(moved, key=lambda name: (name not in old, "remotes" in name, name)):
-                search.look(_label(name) + where, bytes.fromhex(new[name]), may_lack=name == new[name])
+                search.look(_label(name) + where, bytes.fromhex(new[name]), may_lack=new[name] in {name, *come})
             return search.result()
     except CannotTell as error:
-        return Carried((), (f"new commits{where} were not looked at: {error}",))
+        unseen = frozenset(new[name] for name in moved)
+        return Carried((), (f"new commits{where} were not looked at: {error}",), missing=unseen)
 
 
 class _Search:
@@ -159,6 +184,7 @@ class _Search:
         self.first: dict[str, bytes] = {}
         self.entries: dict[bytes, bool] = {}  # whether it is new
         self.troubles: list[str] = []
+        self.missing: set[str] = set()
 
     def look(self, label: str, tip: bytes, *, may_lack: bool = False) -> None:
         numbers: dict[str, list[int]] = {}
@@ -175,7 +201,9 @@ class _Search:
                     self.first.setdefault(path, name)
                 self.done.add(name)
         except CannotTell as error:
-            trouble = str(error) if not may_lack or str(error) != MISSING.format(tip.hex()) else ""
+            trouble = str(error)
+        self.missing |= {tip.hex()} if trouble.endswith(LACKS) else set()
+        trouble = "" if may_lack and trouble == MISSING.format(tip.hex()) else trouble
         for path, commits in numbers.items():
             which = _some(list(map(str, commits)))
             text = f"commit{'s' if len(commits) > 1 else ''} {which} of {label}" if commits else label
@@ -218,7 +246,8 @@ class _Search:
         more = len(self.troubles) - MOST_NAMED
         troubles = [*self.troubles[:MOST_NAMED], *([f"nor all of {more} other refs"] if more > 0 else [])]
         entries = frozenset(line for line, is_new in self.entries.items() if is_new)
-        return Carried(tuple(sorted(paths, key=_nearness)), tuple(troubles), entries, frozenset(self.links))
+        which = frozenset(self.links), frozenset(self.missing)
+        return Carried(tuple(sorted(paths, key=_nearness)), tuple(troubles), entries, *which)
 
 
 def changing(texts: tuple[str, ...]) -> str:
@@ -341,7 +370,8 @@ DIRECTORY, LINK, PROGRAM, FILE, SUBMODULE = 0o40000, 0o120000, 0o100755, 0o10064
 OCTAL = frozenset(b"01234567")
 SHA1 = 20  # bytes of a name; those of SHA-256 are longer
 NOTHING = 0, b""
-MISSING = "object {:.12} is missing"
+LACKS = " is missing"
+MISSING = f"object {{:.12}}{LACKS}"
 
 Directory = dict[bytes, tuple[int, bytes]]  # mode and object of each name
 

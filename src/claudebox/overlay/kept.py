@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from claudebox.overlay.comparison import Picture
     from claudebox.settings.words import Request
 
-LAST, UNSEEN, PICTURE, INTRODUCED = "last", "unseen", "box-", "introduced"
+LAST, UNSEEN, PICTURE, INTRODUCED, MISSING = "last", "unseen", "box-", "introduced", "missing"
+MOST_MISSING = 1000
 LARGEST = 1 << 24
 MORE = b"and more"  # in the list: what stands for the files that nobody could look at
 MOST_BYTES = 1 << 22
@@ -253,3 +254,13 @@ def note_introduced(reports: str, entries: Set[bytes], *, is_whole: bool) -> Non
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         with files.Open(os.open(_place(reports), flags, files.PRIVATE_FILE)) as descriptor:
             files.write_all(descriptor, b"".join(line + b"\0" for line in sorted(new)))
+
+
+def read_missing(state: Instance) -> frozenset[str]:
+    """The commits that could not be looked at, since something of them was missing."""
+    return frozenset(_read(state, MISSING).decode(errors="replace").split())
+
+
+def note_missing(state: Instance, commits: Set[str]) -> None:
+    files.make_private(state.reports)
+    files.write_whole(f"{state.reports}/{MISSING}", "\n".join(sorted(commits)[:MOST_MISSING]).encode())

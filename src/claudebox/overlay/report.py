@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     Held = tuple[tuple[str, int], ...]  # places of the host, and a descriptor of each
 
 MOST_LOOKS = 20  # for directories in each other that were locked
+LINKED, MOST_LINKED = "commit {:.12} of a submodule was not looked at: it is missing", 3
 KEEP, SHOW, QUARANTINE = "keep", "show", "quarantine"
 DOES = {
     SHOW: "see what the files hold",
@@ -177,15 +178,24 @@ def _is_others(plan: Plan, leftover: Leftover, layers: Set[str], closed: Set[str
 def _find_carried(plan: Plan, before: Picture) -> Carried | None:
     """What commits carry in the repositories whose refs have moved since; None in most boxes: none has."""
     now = {path: read_refs(Tree(), path) for path in before.refs}
-    if now == before.refs:
+    missing = kept.read_missing(plan.state) if plan.state is not None else frozenset[str]()
+    if now == before.refs and not missing:
         return None
-    from claudebox.overlay.history import find_all_carried
+    from claudebox.overlay.history import find_all_carried, may_have_come
 
+    come = {one for one in missing if any(may_have_come(path, one, before.since) for path in now)}
+    if now == before.refs and not come:
+        return None
     reports = plan.state.reports if plan.state is not None else ""
-    commits = find_all_carried(plan, before, now, kept.read_introduced(reports))
+    commits = find_all_carried(plan, before, now, kept.read_introduced(reports), come)
     if commits and reports:
         kept.note_introduced(reports, commits.entries, is_whole=not commits.troubles)
-    return commits
+    if plan.state is not None and (missing or commits.missing):
+        kept.note_missing(plan.state, (missing - come) | commits.missing)
+    tips = {tip for refs in now.values() for tip in refs.tips.values()}
+    told = [LINKED.format(one) for one in sorted(commits.missing - missing - tips)]
+    more = [f"nor {len(told) - MOST_LINKED} others"] if len(told) > MOST_LINKED else []
+    return commits.replace(troubles=(*commits.troubles, *told[:MOST_LINKED], *more))
 
 
 def _ask(plan: Plan, listed: list[Row], asking: Ask, view: View) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.files import c_call
 from claudebox.model import Port
 from claudebox.process import signal
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 READY = b"\n"
+DONE = b"done"  # the last word itself
 END = b"end"  # what a companion is told that has a last word
 LONGEST_MESSAGE = 4096  # bytes that a pipe takes in one piece
 LAST_BREATH_MILLISECONDS = 500
@@ -70,18 +71,17 @@ class Companion(Record):
             os.set_blocking(self.life, False)
             os.write(self.life, END)
             while poll.poll(max(0.0, end - time.monotonic()) * 1000):
-                if not os.read(self.life, LONGEST_MESSAGE):
-                    return True
-        except (BrokenPipeError, ConnectionResetError):
-            return True  # it has ended already
-        except BlockingIOError:
-            pass  # it is stopped
+                if (said := os.read(self.life, LONGEST_MESSAGE)) in (b"", DONE):
+                    return said == DONE
+        except OSError:
+            pass  # it is stopped, or has ended without a word
         return False
 
     def clear(self) -> None:
         """Let go of it when the box has ended. One that has work to finish gets a few seconds for that."""
         if self.unfinished and not self._finishes():
-            os.write(2, self.unfinished.encode())
+            with suppress(OSError):  # nobody reads it
+                os.write(2, self.unfinished.encode())
         os.close(self.life)
         if self.clean_up is not None:
             self.clean_up()

@@ -129,17 +129,18 @@ class Judging(Record):
     def kind(self, path: str) -> Kind | None:
         return kind_by_all_names(path, self.facts.project, self.also)
 
-    def judge(self, path: str) -> tuple[Masked | None, bytes | None, int]:
-        """The file as the box may see it, or None if nothing in it is secret; what was read, and of which inode.
+    def judge(self, path: str, here: int, asked: str = "") -> tuple[Masked | None, bytes | None, int]:
+        """An open file as the box may see it, or None if nothing in it is secret; what was read, and of which inode.
 
-        What was masked at the start is judged as strictly as then. It stays masked, even by its own content.
+        It is at this path, and was at another one when somebody asked. What was masked at the start is judged as
+        strictly as then. It stays masked, even by its own content.
         """
         from claudebox.features.secrets.finding import make_finder
 
         before = next((one for one in self.secrets.masked if one.path == path), None)
-        kind = strictest((self.kind(path), (before.how, before.reason) if before else None))
+        kind = strictest((self.kind(path), self.kind(asked), (before.how, before.reason) if before else None))
         finder = make_finder(self.facts)
-        masked = finder.judge(path, kind) if kind is not None else None
+        masked = finder.judge(path, kind, here) if kind is not None else None
         if masked is None and before is not None and finder.content is not None:
             masked = before.replace(decoy=finder.content)
         return masked, finder.content, finder.inode

@@ -10,7 +10,7 @@ import os
 import stat
 
 from claudebox import files
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.features.secrets import Judging, table
 from claudebox.host.secrets import is_systems
 from claudebox.host.walk import GIT, SKIPPED
@@ -23,14 +23,14 @@ from claudebox.sandbox.mounts import find_holder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Set
 
     from claudebox.model import Deed
 
 LOCK = "lock"  # held by each box of the project: what lies beside it without one, a box that was killed has left
 DOTENVS = ",.local,.development,.production,.staging,.test,.development.local,.production.local,.test.local"
 NOTES = "notes"  # a file beside the decoys: what to tell when the box has ended
-MOST_NOTES = 4096  # bytes
+MOST_NOTES = 1 << 17  # bytes
 LIVE = "live"  # another one: the files that were masked while the box ran, each behind its device and inode
 MOST_LIVE = 1 << 20  # bytes
 MOST_MOVED = 5  # those of them that are named
@@ -110,15 +110,23 @@ def made(launch: Launch, root: str) -> Deed:
     notes, live = (os.open(f"{kept.decoys}/{name}", os.O_RDONLY | os.O_CLOEXEC) for name in (NOTES, LIVE))  # gone then
     judging, project = launch.get(Judging), launch.plan.project
     masked = [one.path for one in judging.secrets.masked]
-    return lambda _: say(
-        _moved(project, judging.directories(), masked, os.read(live, MOST_LIVE))
-        + os.read(notes, MOST_NOTES).decode(errors="replace")
-    )
+
+    def tell() -> None:
+        say("".join(map(_filled, os.read(notes, MOST_NOTES).decode(errors="replace").splitlines())))
+        say(_moved(project, {*judging.directories()}, masked, os.read(live, MOST_LIVE)))
+
+    return lambda _: tell()
 
 
-def _moved(project: str, searched: Iterable[str], masked: Iterable[str], live: bytes) -> str:
+def _filled(line: str) -> str:
+    from claudebox.text import fill
+
+    return "\n  ".join(fill(line.split(), 2)) + "\n"
+
+
+def _moved(project: str, searched: Set[str], masked: Iterable[str], live: bytes) -> str:
     """Say which files that were masked while the box ran the next start will not find: nothing kept them there."""
-    from claudebox.text import escape, fill
+    from claudebox.text import escape
 
     lines = (line.split(" ", 2) for line in os.fsdecode(live).split("\0")[:-1])
     files_of, gone = {path: (int(device), int(inode)) for device, inode, path in lines}, []
@@ -130,13 +138,16 @@ def _moved(project: str, searched: Iterable[str], masked: Iterable[str], live: b
         if is_apart or os.path.realpath(path) != path or not os.path.lexists(path):
             gone.append(path)
     # The user has saved another one by renaming it: the very file is at a path that stays masked, and nowhere else.
-    found = [status for path in {*masked, *files_of} - {*gone} if (status := files.lstat(None, path))]
-    kept = {(status.st_dev, status.st_ino) for status in found if status.st_nlink == 1}
+    kept = set()
+    for path in {*masked, *files_of} - {*gone}:
+        with suppress(OSError):  # something else is in the place of its directory
+            status = os.lstat(path)
+            kept |= {(status.st_dev, status.st_ino)} if status.st_nlink == 1 else set()
     gone = [path for path in gone if files_of[path] not in kept]
     names = ", ".join(escape(path.removeprefix(f"{project}/")) for path in gone[:MOST_MOVED])
     more = f" and {len(gone) - MOST_MOVED} more" if len(gone) > MOST_MOVED else ""
     text = f"claudebox: {names}{more} {'was' if len(gone) == 1 else 'were'} {MOVED}"
-    return "\n  ".join(fill(text.split(), 2)) + "\n" if gone else ""
+    return _filled(text) if gone else ""
 
 
 def ended() -> Problem:

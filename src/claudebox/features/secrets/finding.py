@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 
+from claudebox import files
 from claudebox.errors import Problem, quote
 from claudebox.facts import Facts, Masked, Secrets
 from claudebox.features.secrets import REVEAL, table
@@ -175,15 +176,17 @@ class Finder:
         self.shown: list[str] = []  # what the box sees as it is, although the name says secret
         self.findings: dict[str, Finding] = {}
 
-    def judge(self, path: str, kind: Kind | None = None) -> Masked | None:
-        """The file as the box may see it; None if it need not be masked. Never raises, whatever the file holds."""
+    def judge(self, path: str, kind: Kind | None = None, here: int = -1) -> Masked | None:
+        """The file as the box may see it; None if it need not be masked. Never raises, whatever the file holds.
+
+        While a box runs, it is open: what is at its path may be another one by now.
+        """
         how, reason = kind or kind_of(path, self.project) or BY_CONTENT
-        self.content, self.inode, status = None, 0, self.tree.lstat_anew(path)
-        if status is None and self.is_live and not self.tree.lacks(path):
-            return self._unless_shown(Masked(path, how, f"{reason}; cannot be seen", 0, 0, b"", FOR_OWNER), b"")
+        self.content, self.inode = None, 0
+        status = os.fstat(here) if self.is_live else self.tree.lstat_anew(path)
         if status is None or stat.S_ISDIR(status.st_mode) or self.reveals.is_hidden(path):
             return None
-        if self.tree.resolve(path) != path:
+        if not self.is_live and self.tree.resolve(path) != path:
             return None  # a symlink is not followed: it may lead to somebody else's secret
         mode = status.st_mode & PERMISSIONS | FOR_OWNER
         masked = Masked(path, how, reason, status.st_ino, status.st_dev, b"", mode)
@@ -191,7 +194,10 @@ class Finder:
         if not stat.S_ISREG(status.st_mode):
             return self._unless_shown(masked, b"")  # a password manager may write into a FIFO, whenever it is read
         is_flood = how != CONTENT and (self.read > MOST_READ or self.bytes > MOST_BYTES)
-        content = self.tree.read_plain(path, LONGEST + 1, status.st_ino) if not is_flood else None
+        content = None
+        if not is_flood:
+            limit = LONGEST + 1
+            content = _read(here, limit) if self.is_live else self.tree.read_plain(path, limit, status.st_ino)
         if content is None or len(content) > LONGEST:
             why = "too many to look into" if is_flood else "cannot be read" if content is None else "too large to mask"
             return self._unless_shown(masked.replace(reason=f"{reason}; {why}"), b"")
@@ -279,6 +285,15 @@ class Finder:
         more = len(graver) - MOST_NAMED
         rest = [Finding(Finding.SECRET, "secrets", f"{more} more")] if more > 0 else []
         return (*graver[:MOST_NAMED], *rest, *self.reveals.unused())
+
+
+def _read(here: int, limit: int) -> bytes | None:
+    """Read a file by a descriptor that has only its name, without waiting for a lease."""
+    try:
+        with open(os.open(f"/proc/self/fd/{here}", files.READ & ~os.O_NOFOLLOW), "rb") as file:
+            return file.read(limit)
+    except OSError:
+        return None
 
 
 def _is_sure(content: bytes) -> bool:

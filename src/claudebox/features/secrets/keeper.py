@@ -7,11 +7,12 @@ Two processes put it back:
     ────────                  ──────────────────────────────────────              ───────
     .env is saved ──inotify──> Watches ──> Hand ──> Box ──────────mount──────────> .env
                                            │  ▲
-                                      path │  │ number of a decoy, or SHOW
+                                descriptor │  │ number of a decoy, SHOW, or GONE
                                            ▼  │
     .env ─────────read───────────────────> Head ──────────write──────────────────> its decoy
                               the head, outside
 
+The head judges the very file that the hand has found: the box may have moved or removed it by then.
 The hand never waits for the head. What was masked is covered again at once, by the decoy that it had; the head then
 brings the decoy up to date. A new file whose name says that it may hold a secret is judged first, since the agent makes
 such files, too; but if there is no answer soon, it is covered by an empty decoy until there is one.
@@ -25,46 +26,53 @@ import os
 import resource
 import select
 import stat
+import sys
 import time
-from _socket import AF_UNIX, SOCK_SEQPACKET, socketpair
+from _socket import AF_UNIX, CMSG_SPACE, SCM_RIGHTS, SOCK_SEQPACKET, SOL_SOCKET, socketpair
 from itertools import islice, zip_longest
 
 from claudebox import files
-from claudebox.errors import Problem
+from claudebox.errors import Problem, suppress
 from claudebox.features.secrets.decoys import LIVE, NOTES, SHARED, Keeping, find_hidden
+from claudebox.features.secrets.table import is_swap, original
 from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
-from claudebox.paths import is_inside
-from claudebox.process.companion import END, READY, die_with_parent
+from claudebox.paths import is_inside, parents
+from claudebox.process.companion import DONE, END, READY, die_with_parent
 from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
 from claudebox.sandbox.mounts import find_appearances
 from claudebox.text import cut, escape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _socket import socket
     from collections.abc import Iterable, Iterator
 
-SHOW = -1  # what the head says of a file that holds no secret
-LONGEST_PATH = 4200  # bytes of a message between the two
+SHOW, GONE = -1, -2  # what the head says of a file that holds no secret; of one that does, or did, and is at no path
+LONGEST_PATH = 5000  # bytes of a message between the two
+MOST_HELD = 500  # descriptors of files that wait
 MOST_ASKED = 10  # files about which the hand asks before it has answers
 GRACE = 0.2  # seconds for which a new file waits for the head
 MOST_NEWS = 20_000  # instead of more, or if the kernel has lost some, all directories are looked at
+LINKED = 1.0  # seconds in which nothing else happens to a symlink that was moved
 FEW = 10  # new things, or directories, that are looked at before the next event
 
 
 def keep(keeping: Keeping, channel: int) -> None:
     """Watch, wait for the number of the box's first process, and keep its masks on."""
     hand = Hand(keeping, channel)  # while bwrap is at work
-    ours, theirs = (one.detach() for one in socketpair(AF_UNIX, SOCK_SEQPACKET))
+    ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET)
     if os.fork() == 0:
-        os.close(ours)
+        ours.close()
         if (first := os.read(channel, LONGEST_PATH)) not in (b"", END):  # else there will be no box
             hand.box.enter(f"/proc/{first.decode()}/ns/mnt")
             os.write(channel, READY)  # for `made`
             os.write(channel, READY)  # for the parent, who relies on every companion
             hand.work(theirs)
+        with suppress(OSError):  # the parent of the box may have ended
+            os.write(channel, DONE if not hand.gaps.is_lost else READY)
         os._exit(0)
-    os.close(theirs)
+    theirs.close()
     os.close(channel)
     hand.watches.close()
     Head(keeping, ours).work()
@@ -74,25 +82,27 @@ class Hand:
     """Covers files in the box when something happens to them on the host."""
 
     def __init__(self, keeping: Keeping, channel: int) -> None:
-        self.channel, self.head = channel, -1
+        self.channel = channel
         self.judging = keeping.judging
         self.numbers = dict(keeping.numbers)  # what is masked, and the numbers of the decoys
         self.at_start = frozenset(keeping.numbers)
         self.host = os.open("/", files.NAME_ONLY)
         self.watches, self.box, self.gaps = Watches(keeping, self.host), Box(keeping, self.host), Gaps(keeping, channel)
-        self.news: dict[str, bool] = {}  # what has changed and is not masked, and whether it is a directory
-        self.waiting: dict[str, None] = {}  # files to ask about
-        self.asked: list[str] = []  # those about which it has, in this order
+        self.news: dict[str, int] = {}  # what has happened to what is not masked
+        self.links: dict[str, float] = {}  # symlinks that seem to have been moved where they are, and when
+        # Files to ask about, by path and inode (0 if it was gone already), and their descriptors or -1.
+        self.waiting: dict[tuple[str, int], int] = {}
+        self.asked: list[tuple[str, int]] = []  # those about which it has, in this order
         # Until when new files wait for an answer, in this order: by inode, since the box can move their directories.
         self.patience: dict[int, tuple[float, str, int]] = {}  # with the path, and the directory's watch
         self.bare: set[int] = set()  # inodes of files that the box could read, and that the user has to know of
         self.bared: dict[str, float] = {}  # when a file that is masked was found bare last
 
-    def work(self, head: int) -> None:
+    def work(self, head: socket) -> None:
         """Take events about masked files first, then answers, then a part of the rest: so no flood holds up a mask."""
         hurry()
         self.head, poll = head, select.poll()
-        for descriptor in (head, self.watches.events, self.channel):
+        for descriptor in (head.fileno(), self.watches.events, self.channel):
             os.set_blocking(descriptor, False)
             poll.register(descriptor, select.POLLIN)
         for path, number in [*self.numbers.items()]:
@@ -101,7 +111,6 @@ class Hand:
                 self.look(path)
         self.watches.add_closed()
         while True:
-            self.ask()
             ready = dict(poll.poll(self.pause()))
             if self.channel in ready:
                 if not os.read(self.channel, LONGEST_PATH):
@@ -109,7 +118,8 @@ class Hand:
                 self.gaps.is_over = True
             if self.watches.events in ready:
                 self.take_events()
-            if head in ready:
+            self.ask()
+            if head.fileno() in ready:
                 self.hear()
             self.lose_patience()
             self.read_on()
@@ -123,7 +133,8 @@ class Hand:
 
     def pause(self) -> float | None:
         """Milliseconds to wait for something to happen; None for as long as it takes."""
-        if self.news or self.watches.has_more() or (self.gaps.is_over and not self.asked):
+        has_question = bool(self.waiting) and len(self.asked) < MOST_ASKED
+        if self.news or has_question or self.watches.has_more() or (self.gaps.is_over and not self.asked):
             return 0
         soonest = next(iter(self.patience.values()), None)
         return None if soonest is None else max(0.0, soonest[0] - time.monotonic()) * 1000
@@ -135,11 +146,16 @@ class Hand:
             # While a mask is on, only the host moves a file: as an editor does before it writes another one.
             if path in self.at_start and (had_come or now - self.bared.get(path, 0.0) < LONG):
                 self.gaps.tell_replaced(path)
-        events = events if events is not None else dict.fromkeys(self.numbers, False)
+        for path in self.watches.renamed:
+            self.news.pop(path, None)
+            self.waiting.pop((path, 0), None)
+        events = events if events is not None else dict.fromkeys(self.numbers, 0)
         for path in self.numbers.keys() & events.keys():
-            self.meet(path, is_directory=events.pop(path))
-        # The box can make any number of other names, which are not kept: so these crowd out none that counts.
-        self.news |= {path: is_dir for path, is_dir in events.items() if is_dir or self.judging.kind(path) is not None}
+            self.meet(path, events.pop(path))
+        for path, event in events.items():
+            # The box can make any number of other names, which are not kept: so these crowd out none that counts.
+            if event & IS_DIRECTORY or self.judging.kind(path) is not None:
+                self.news[path] = self.news.get(path, 0) | event
         if not is_whole or len(self.news) > MOST_NEWS:
             self.news = dict(islice(self.news.items(), MOST_NEWS))
             self.watches.read_again(self.watches.directories)
@@ -147,66 +163,87 @@ class Hand:
     def read_on(self) -> None:
         """Look at a few new things, and at a part of the next directories."""
         for path in [*islice(self.news, FEW)]:
-            self.meet(path, is_directory=self.news.pop(path))
+            self.meet(path, self.news.pop(path))
         room = AT_ONCE
         while room > 0 and self.watches.has_more():
             entries = self.watches.read_entries()
             room -= len(entries) + AT_ONCE // FEW
             for path, is_directory in entries:
-                self.meet(path, is_directory=is_directory, has_come=self.watches.is_moved)
+                self.meet(path, IS_DIRECTORY if is_directory else 0, has_come=self.watches.is_moved)
 
-    def meet(self, path: str, *, is_directory: bool, has_come: bool = True) -> None:
-        if is_directory:
+    def meet(self, path: str, event: int, *, has_come: bool = True) -> None:
+        if event & IS_DIRECTORY:
             number = self.watches.add(path)
             if has_come:  # one that is known was moved, and what happened in it meanwhile may have been missed
                 self.watches.read_again([number], is_moved=True)
         else:
-            self.look(path)
+            self.look(path, event)
 
-    def look(self, path: str) -> None:
+    def look(self, path: str, event: int = 0) -> None:
         """Cover a file that is known to hold secrets, and have it judged; a new one if its name says secret."""
-        number = self.numbers.get(path)
-        if number is None:
-            self.look_at_new(path)
+        number, watch = self.numbers.get(path), 0
+        if number is not None:
+            self.cover(path, number)
+        elif self.judging.kind(path) is None:
             return
-        self.cover(path, number)
-        if number != SHARED:
-            self.waiting[path] = None
-        elif self.is_bare(path):
-            self.gaps.tell(path, "saved")
-
-    def look_at_new(self, path: str) -> None:
-        if self.judging.kind(path) is None:
-            return
-        above, name = os.path.split(path)
-        watch = self.watches.add(above)
+        else:
+            watch = self.watches.add(os.path.dirname(path))
         directory = self.watches.directories.get(watch)
-        beneath = (self.host, path) if directory is None else (directory, name)
+        beneath = (self.host, path) if directory is None else (directory, os.path.basename(path))
         here = open_beneath(*beneath, files.NAME_ONLY)
-        if here < 0:
-            return  # removed meanwhile, or a symlink
-        with files.Open(here):
-            status = os.fstat(here)
-            if stat.S_ISDIR(status.st_mode):
-                return
-            self.watches.add_file(path, here)
-            if stat.S_ISREG(status.st_mode) and not os.fstat(here).st_size:
-                self.gaps.note_shown(path, status)  # until something is written
-                return
+        if here < 0 or stat.S_ISLNK(os.fstat(here).st_mode):
+            self.miss(path, event, is_link=here >= 0)
+        elif (number is not None or self.is_news(path, here, watch)) and self.holds(path, here):
+            return
+        if here >= 0:
+            os.close(here)
+
+    def miss(self, path: str, event: int, *, is_link: bool) -> None:
+        """Have it told that a file is gone which came a moment ago, unless it is a symlink that was moved here.
+
+        The box can put one in the place of a file. But then two things happen to that.
+        """
+        has_come, now = event & (MOVED_HERE | CLOSED_AFTER_WRITING), time.monotonic()
+        is_first = now - self.links.get(path, -LINKED) > LINKED
+        if is_link and is_first and event == MOVED_HERE and len(self.links) < MOST_NEWS:
+            self.links[path] = now
+        elif has_come or (event and not is_first):
+            self.waiting[path, 0] = -1  # behind those that it may be a copy of
+
+    def is_news(self, path: str, here: int, watch: int) -> bool:
+        """Whether a file has to be judged that is not known yet."""
+        status = os.fstat(here)
+        if stat.S_ISDIR(status.st_mode):
+            return False
+        self.watches.add_file(path, here)
+        if stat.S_ISREG(status.st_mode) and not os.fstat(here).st_size:
+            self.gaps.note_shown(path, status)  # until something is written
+            return False
         self.patience.setdefault(status.st_ino, (time.monotonic() + GRACE, path, watch))
-        self.waiting[path] = None
+        return True
+
+    def holds(self, path: str, here: int) -> bool:
+        """Have a file judged by its descriptor: so that counts which the box could read. Returns if that stays open."""
+        inode = os.fstat(here).st_ino
+        if self.numbers.get(path) == SHARED:
+            if inode in self.bare:
+                self.gaps.tell(path, "saved")
+            return False
+        is_held = (path, inode) not in self.waiting and len(self.waiting) < MOST_HELD
+        self.waiting.setdefault((path, inode), here if is_held else -1)
+        return is_held
 
     def cover(self, path: str, number: int) -> None:
         if self.box.cover(path, number):
             if path in self.at_start:
                 self.bared[path] = time.monotonic()
-            if status := files.lstat(None, path):
+            if status := status_of(path):
                 self.bare.add(status.st_ino)
             else:
                 self.gaps.tell(path, "made")  # somebody moves it at this moment
 
     def is_bare(self, path: str) -> bool:
-        status = files.lstat(None, path)
+        status = status_of(path)
         return status is not None and status.st_ino in self.bare
 
     def lose_patience(self) -> None:
@@ -215,7 +252,8 @@ class Hand:
             if end <= time.monotonic():
                 del self.patience[inode]
                 is_known = watch in self.watches.directories
-                here = f"{self.watches.path_of(watch)}/{os.path.basename(path)}" if is_known else path
+                above = self.watches.path_of(watch) if is_known else ""
+                here = f"{above}/{os.path.basename(path)}" if above else path
                 self.cover(here, SHARED)
                 if here != path:
                     self.look(here)
@@ -223,34 +261,50 @@ class Hand:
     def ask(self) -> None:
         """Ask about files, those that are masked first: so a flood of new ones holds up none of these."""
         while self.waiting and len(self.asked) < MOST_ASKED:
-            path = next((path for path in self.waiting if path in self.numbers), next(iter(self.waiting)))
-            del self.waiting[path]
-            self.asked.append(path)
-            os.write(self.head, os.fsencode(path))
+            key = next((key for key in self.waiting if key[0] in self.numbers), next(iter(self.waiting)))
+            self.asked.append(key)
+            self.send(*key, self.waiting.pop(key))
+
+    def send(self, path: str, inode: int, here: int) -> None:
+        if here < 0 and inode:
+            here = open_beneath(self.host, path, files.NAME_ONLY)
+            if here >= 0 and os.fstat(here).st_ino != inode:  # which is one to ask about itself
+                os.close(here)
+                here = -1
+        rights = [(SOL_SOCKET, SCM_RIGHTS, here.to_bytes(INT, sys.byteorder))] if here >= 0 else []
+        try:
+            self.head.sendmsg([os.fsencode(path)], rights)
+        except OSError:  # the box can have as many descriptors under way as the kernel allows
+            self.head.sendmsg([os.fsencode(path)])
+        if here >= 0:
+            os.close(here)
 
     def hear(self) -> None:
         """Do what the head says of the first file that it was asked about."""
-        if not (said := os.read(self.head, LONGEST_PATH)):
+        if not (said := self.head.recv(LONGEST_PATH)):
             os._exit(0)  # the parent then ends the box
-        path = self.asked.pop(0)
-        number, inode = map(int, said.split())
-        if number != SHOW:
-            self.mask(path, number)
-        elif inode and path not in self.waiting and path not in self.asked:  # else it was written or moved meanwhile
-            self.show(path, inode)
-
-    def mask(self, path: str, number: int) -> None:
-        self.numbers[path] = number
-        self.box.identify(number)
-        self.cover(path, number)
-        if self.is_bare(path):
-            self.gaps.tell(path, "saved" if path in self.at_start else "made")
+        (asked, known), (number, inode) = self.asked.pop(0), map(int, said.split(b" ", 2)[:2])
+        path, inode = os.fsdecode(said.split(b" ", 2)[2]), inode or known
+        what = "saved" if path in self.at_start else "made"
+        what, is_new = "saved" if path in self.at_start else "made", asked not in self.numbers or not inode
+        if number == SHOW:
+            # Else it was written or moved meanwhile.
+            if inode and {(asked, inode), (path, inode)}.isdisjoint((*self.waiting, *self.asked)):
+                self.show(path, inode)
+            return
+        if number != GONE:
+            self.numbers[path] = number
+            self.box.identify(number)
+            self.cover(path, number)
+        is_there = number != GONE and inode_of(path) == inode
+        if inode in self.bare or path != asked or (is_new and not is_there):
+            self.gaps.tell(path, what)
 
     def show(self, path: str, inode: int) -> None:
         self.patience.pop(inode, None)
         self.numbers.pop(path, None)
         self.box.uncover(path, inode)
-        if status := files.lstat(None, path):
+        if status := status_of(path):
             self.gaps.note_shown(path, status)
         self.bare.discard(inode)
 
@@ -260,16 +314,18 @@ CLOSED_AFTER_WRITING = 0x8
 MOVED_AWAY = 0x40
 MOVED_HERE = 0x80
 MADE = 0x100
+INT = 4  # bytes
 IN_DIRECTORY = CLOSED_AFTER_WRITING | MOVED_AWAY | MOVED_HERE | MADE
 WRITTEN = 0x2
 LOST = 0x4000
-GONE = 0x8000
+IGNORED = 0x8000  # it is not watched any more
 IS_DIRECTORY = 0x40000000
 EVENT = 16  # bytes before the name
 # Directories: those of the start, nearest first, and those that are made later. And descriptors beside theirs.
 MOST_AT_START = 3000
 MOST_LATER = 3000
-MORE_OPEN = 200
+MOST_FILES = 20_000
+MORE_OPEN = 700
 AT_ONCE = 100  # entries of a directory that are looked at before the next event
 IN_GIT = frozenset("objects refs logs hooks info lfs".split())  # directories of .git without configuration
 
@@ -279,10 +335,15 @@ class Watches:
 
     def __init__(self, keeping: Keeping, host: int) -> None:
         self.judging, self.host = keeping.judging, host
+        # What leads to a file that is masked, whatever it is called.
+        masked = {os.path.dirname(path) for path in keeping.numbers}
+        between = {above for path in masked for above in parents(path) if is_inside(above, keeping.project)}
+        self.needed = masked | between
         # By the number of its watch, a descriptor of each directory: that leads there, even if it is moved.
         self.directories: dict[int, int] = {}
         self.files: dict[int, str] = {}  # the paths of files that are watched themselves
         self.left: dict[str, bool] = {}  # what was moved away, and whether it had come only a moment before
+        self.renamed: list[str] = []  # what has got another name of a secret
         self.is_inside = False  # whether this process has the rights of the box's owner
         self.closed: list[str] = []  # directories that can be watched with these only
         # Watched directories that were not looked at, and whether they were moved or made.
@@ -291,7 +352,7 @@ class Watches:
         self.listing: tuple[int, Iterator[os.DirEntry[str]]] | None = None  # of the one that is being looked at
         self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
         self.next_sweep = 0.0
-        self.is_full = False  # whether there were too many directories
+        self.is_full = False  # whether there was too much to watch
         self.events = c_call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
         if self.events < 0:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
@@ -301,13 +362,14 @@ class Watches:
         self.room = limit - MORE_OPEN
         directories = self.judging.directories()
         gits = [path for path in directories if path.endswith(f"/{GIT}") or path in self.judging.also]
-        for path in dict.fromkeys((keeping.project, *map(os.path.dirname, keeping.numbers), *gits)):
+        for path in dict.fromkeys((keeping.project, *masked, *gits)):
             if self.add(path) == -1:
                 hint = "sudo sysctl fs.inotify.max_user_watches=524288"
                 raise Problem(f"the kernel does not watch {path}, by which masks are kept on", hint)
-        self.read_again([*self.directories])
-        for path in directories[:MOST_AT_START]:
+        for path in (*between, *directories[:MOST_AT_START]):
             self.add(path)
+        self.is_full |= len(directories) > MOST_AT_START
+        self.read_again([*self.directories])  # somebody may have made a file since they were looked at
         self.room = min(len(self.directories) + MOST_LATER, self.room)
 
     def close(self) -> None:
@@ -323,7 +385,10 @@ class Watches:
             self.closed.append(path)
             os.close(here)
             return 0
-        number = self.add_watch(here, IN_DIRECTORY)
+        if self.is_inside and not self.has_room():
+            self.make_room()
+        number = self.add_watch(here, IN_DIRECTORY) if self.has_room() else -1
+        self.is_full |= number < 0
         if number < 0 or number in self.directories:
             os.close(here)
             return number
@@ -334,9 +399,8 @@ class Watches:
 
     def is_wanted(self, path: str) -> bool:
         name = os.path.basename(path)
-        if f"/{GIT}/" in path:
-            return name not in IN_GIT
-        return name not in SKIPPED or name == GIT or path in self.judging.also
+        is_usual = name not in IN_GIT if f"/{GIT}/" in path else name not in SKIPPED or name == GIT
+        return is_usual or path in self.needed or path in self.judging.also
 
     def add_closed(self) -> None:
         self.is_inside = True
@@ -345,21 +409,17 @@ class Watches:
 
     def add_file(self, path: str, descriptor: int) -> None:
         """Watch a file that may be written to for long before it is closed."""
-        number = self.add_watch(descriptor, WRITTEN)
+        number = self.add_watch(descriptor, WRITTEN) if len(self.files) < MOST_FILES else -1
+        self.is_full |= number < 0
         if number >= 0:
             self.files[number] = path
 
     def add_watch(self, descriptor: int, what: int) -> int:
-        """The number of a watch; -1 if there are too many."""
-        if self.is_inside and not self.has_room():
-            self.make_room()
-        path = b"/proc/self/fd/%d" % descriptor
-        number = c_call("inotify_add_watch", self.events, path, what) if self.has_room() else -1
-        self.is_full |= number < 0
-        return number
+        """The number of a watch; -1 if the kernel refuses."""
+        return c_call("inotify_add_watch", self.events, b"/proc/self/fd/%d" % descriptor, what)
 
     def has_room(self) -> bool:
-        return len(self.directories) + len(self.files) < self.room
+        return len(self.directories) < self.room
 
     def make_room(self) -> None:
         """Forget a directory that was removed. Closing many of them at once would hold up masks."""
@@ -376,27 +436,31 @@ class Watches:
 
     def path_of(self, number: int) -> str:
         """The path that a directory has now: somebody may have moved one that it lies in."""
-        return os.readlink(f"/proc/self/fd/{self.directories[number]}")
+        return path_of(self.directories[number])
 
-    def read_events(self) -> dict[str, bool] | None:
-        """What has changed, and whether it is a directory; None if the kernel has lost something."""
-        data, found = os.read(self.events, 1 << 16), dict[str, bool]()
+    def read_events(self) -> dict[str, int] | None:
+        """What has changed, and how; None if the kernel has lost something."""
+        self.renamed = []
+        data, found, moved = os.read(self.events, 1 << 16), dict[str, int](), dict[int, str]()
         while data:
-            number, event = (int.from_bytes(data[at : at + 4], "little", signed=True) for at in (0, 4))
+            number, event, cookie = (int.from_bytes(data[at : at + INT], "little", signed=True) for at in (0, 4, 8))
             end = EVENT + int.from_bytes(data[12:EVENT], "little")
             if event & LOST:
                 return None
-            if event & GONE:
+            if event & IGNORED:
                 self.forget(number)
-            elif number in self.directories:
-                name = os.fsdecode(data[EVENT:end].rstrip(bytes(1)))
-                path = f"{self.path_of(number)}/{name}"
+            elif number in self.directories and (above := self.path_of(number)):
+                path = f"{above}/{os.fsdecode(data[EVENT:end].rstrip(bytes(1)))}"
                 if event & MOVED_AWAY:
                     self.left[path] = path in found
-                else:
-                    found[path] = bool(event & IS_DIRECTORY)
+                    moved[cookie] = path
+                elif cookie in moved and self.judging.kind(path) is not None:
+                    self.renamed.append(moved[cookie])  # it is judged where it is now
+                    found.pop(moved[cookie], None)
+                found[path] = event | (found[path] | MADE if path in found else 0)
             elif number in self.files:
-                found[self.files[number]] = False
+                path = self.files[number]
+                found[path] = found.get(path, 0)
             data = data[end:]
         return found
 
@@ -429,7 +493,7 @@ class Watches:
             self.listing = None
             return []
         above = self.path_of(number)
-        return [(f"{above}/{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in part]
+        return [(f"{above}/{entry.name}", entry.is_dir(follow_symlinks=False)) for entry in part if above]
 
 
 # System calls. The numbers of these are the same on x86_64 and aarch64.
@@ -523,8 +587,8 @@ class Box:
         if here < 0:
             return
         with files.Open(here):
-            status, of_host = files.lstat(here, name), os.fstat(here)
-        if status is None or status.st_ino != inode:
+            of_host = os.fstat(here)
+        if inode_of(path) != inode:
             return
         for directory in self.places_of(path):
             of_box = os.fstat(directory)
@@ -532,7 +596,7 @@ class Box:
                 continue
             os.fchdir(directory)
             for _ in range(2):  # its own decoy may lie over the empty one
-                status = files.lstat(directory, name)
+                status = status_of(name, directory)
                 if status is not None and (status.st_dev, status.st_ino) in self.ours:
                     c_call("umount2", os.fsencode(name), DETACH_WITHOUT_SYMLINK)
 
@@ -540,9 +604,10 @@ class Box:
 MOST_SHOWN = 5000  # files of which it is known since when the box has them
 LONG = 0.1  # seconds: a file that the box had for longer than it takes to write one may be open there
 MOST_TOLD = 5  # files that are named, of each kind: so the agent cannot use up the graver ones with lesser ones
-HAD, BRIEF, OTHER = "in files that the agent has", "readable for some ms", ""  # what is said of those that are not
+# What is said of those that are not.
+HAD, AWAY, BRIEF, OTHER = "in files that the agent has", "gone again", "readable for some ms", ""
 LONGEST_NAME = 18  # characters: what is said has to fit into a row of 80
-FULL = "too many directories were made: a new file with a secret in the last ones is masked at the next start only"
+FULL = "there is too much to watch: a new file with a secret in the last directories is masked at the next start only"
 
 
 class Gaps:
@@ -552,10 +617,11 @@ class Gaps:
         self.keeping, self.channel = keeping, channel
         self.shown: dict[str, tuple[int, float]] = {}  # files that the box had as they are: their inodes, since when
         self.told: set[tuple[str, str]] = set()
-        self.lines: dict[str, list[str]] = {HAD: [], BRIEF: [], OTHER: []}
+        self.lines: dict[str, list[str]] = {HAD: [], AWAY: [], BRIEF: [], OTHER: []}
         self.more = dict.fromkeys(self.lines, 0)
         self.is_full = False
         self.is_over = False  # whether the box has ended
+        self.is_lost = False  # whether something could not be kept until then
 
     def note_shown(self, path: str, status: os.stat_result) -> None:
         """Note that the box has a file as it is, and since when: it may have that open later."""
@@ -564,12 +630,16 @@ class Gaps:
 
     def tell(self, path: str, what: str) -> None:
         """Tell of a file, once of each kind. Of those above a limit only the number is said, at the end."""
-        status, (inode, since) = files.lstat(None, path), self.shown.get(path, (0, 0.0))
+        status, (inode, since) = status_of(path), self.shown.get(path, (0, 0.0))
         is_forgotten = not inode and len(self.shown) >= MOST_SHOWN  # it may have had any
         # Under another name, or open since it held no secret.
         is_old = status is not None and inode == status.st_ino and time.monotonic() - since > LONG
         if is_forgotten or is_old or (status is not None and status.st_nlink > 1):
             which, text = HAD, f"{what} in a file that the agent has: it can read it"
+        elif status is None or stat.S_ISLNK(status.st_mode):
+            which, text = AWAY, f"{what}, and is gone again: the box may have it"
+            if is_swap(path) or not self.told.isdisjoint({(original(path), HAD), (original(path), BRIEF)}):
+                return  # an editor has removed what it keeps of a file, of which the user knows
         else:
             hint = "" if self.keeping.is_review else " (no gap: --review)"
             which, text = BRIEF, f"{what}: readable for some ms{hint}"
@@ -577,37 +647,39 @@ class Gaps:
             return
         self.told.add((path, which))
         self.more[which] += len(self.lines[which]) >= MOST_TOLD
-        if not self.more[which]:
-            self.say(f"{self.name(path)} was {text}", which)
-        self.note()
+        if self.more[which]:
+            self.note()
+        else:
+            self.say(path, f"was {text}", which)
 
     def tell_replaced(self, path: str) -> None:
         """Tell that a masked file may not be the user's any more: a box can exchange it in the gap."""
-        text = f"{self.name(path)} was replaced by the box, unless you did it: look into it"
-        if text not in self.lines[OTHER]:
-            self.say(text, OTHER)
-
-    def name(self, path: str) -> str:
-        return cut(escape(path.removeprefix(f"{self.keeping.project}/")), LONGEST_NAME)
+        if (path, OTHER) not in self.told:
+            self.told.add((path, OTHER))
+            self.say(path, "was replaced by the box, unless you did it: look into it", OTHER)
 
     def tell_full(self) -> None:
         self.is_full = True
-        self.say(FULL, OTHER)
+        self.say("", FULL, OTHER)
 
     def note(self) -> None:
         """Have it all said at the end, the graver first. This never becomes shorter."""
         more = {which: [f"and {n} more {which}"] if n else [] for which, n in self.more.items()}
         lines = [f"claudebox: {line}\n" for which in self.lines for line in (*self.lines[which], *more[which])]
-        with open(f"{self.keeping.directory}/{NOTES}", "r+") as file:
-            file.writelines(lines)
+        try:
+            with open(f"{self.keeping.directory}/{NOTES}", "r+") as file:
+                file.writelines(lines)
+        except OSError:
+            self.is_lost = True
 
-    def say(self, text: str, which: str) -> None:
-        """Say a line now, and have it said again at the end."""
-        self.lines[which].append(text)
+    def say(self, path: str, text: str, which: str) -> None:
+        """Say a line now, and have it said again at the end, with the whole path."""
+        name = escape(path.removeprefix(f"{self.keeping.project}/"))
+        self.lines[which].append(f"{name} {text}".lstrip())
         self.note()
         if self.is_over:
             return
-        line = f"claudebox: {text}\n"
+        line = f"claudebox: {cut(name, LONGEST_NAME)} {text}\n" if name else f"claudebox: {text}\n"
         try:
             if os.fork():  # an agent can have filled a pipe that nobody reads: then to write takes forever
                 return
@@ -631,7 +703,7 @@ MOST_LINES = 100_000
 class Head:
     """Judges files on the host, and writes their decoys."""
 
-    def __init__(self, keeping: Keeping, hand: int) -> None:
+    def __init__(self, keeping: Keeping, hand: socket) -> None:
         self.keeping, self.hand, self.numbers = keeping, hand, dict(keeping.numbers)
         self.next = max((one for one in self.numbers.values() if one != SHARED), default=0) + 1
         self.lines = {line for one in set(self.numbers.values()) for line in _lines_of(self.decoy(one))}
@@ -644,37 +716,48 @@ class Head:
         poll = select.poll()
         poll.register(self.hand, select.POLLIN)
         if not poll.poll(LATER * 1000):
-            self.answer(f"{self.keeping.project}/.env")  # which has all loaded that it takes
-        while said := os.read(self.hand, LONGEST_PATH):
-            os.write(self.hand, b"%d %d" % self.answer(os.fsdecode(said)))
+            with files.Open(os.memfd_create("")) as sample:  # which has all loaded that it takes
+                os.write(sample, b"API_TOKEN=a1B2c3D4e5\n")
+                self.keeping.judging.judge(f"{self.keeping.project}/.env", sample)
+        while (said := self.hand.recvmsg(LONGEST_PATH, CMSG_SPACE(INT)))[0]:
+            here = int.from_bytes(said[1][0][2], sys.byteorder) if said[1] else -1
+            number, inode, path = self.answer(os.fsdecode(said[0]), here)
+            self.hand.send(b"%d %d %s" % (number, inode, os.fsencode(path)))
+            if here >= 0:
+                os.close(here)
 
-    def answer(self, path: str) -> tuple[int, int]:
-        """The number of the decoy for a file, which it has written, and 0; or SHOW, and the inode of what was read."""
-        if any(is_inside(path, place) for place in self.hidden):
-            return SHARED, 0  # it is seen only if somebody has put another directory there: then no key of it, either
+    def answer(self, asked: str, here: int) -> tuple[int, int, str]:
+        """The number of the decoy for a file, which it has written; or SHOW or GONE. And its inode, and where it is."""
+        if any(is_inside(asked, place) for place in self.hidden):
+            return SHARED, 0, asked  # it is seen only if somebody has put another directory there: then no key of it
+        if here < 0:
+            return GONE, 0, asked
+        inode = os.fstat(here).st_ino
         for pause in AGAIN:
-            there = _inode_of(path)
+            path = path_of(here)
+            is_there = inode_of(path) == inode
+            path = path if is_there else asked
             try:
-                decoy, inode = self.find_decoy(path)
+                decoy, read = self.find_decoy(path, asked, here)
             except Exception:  # whatever is in a file, masks stay on
                 if path in self.numbers:
-                    return self.numbers[path], 0
-                decoy, inode = (b"", files.PRIVATE_FILE, "0 0"), 0
-            if not there or _inode_of(path) != there or (decoy is None and path in self.keeping.numbers):
-                return self.numbers.get(path, SHOW), 0  # replaced at this moment, which is an event of its own
+                    return self.numbers[path], inode, path
+                decoy, read = (b"", files.PRIVATE_FILE, "0 0"), 0
             if decoy is None:
-                return SHOW, inode
+                return (self.numbers[path], inode, path) if path in self.keeping.numbers else (SHOW, read, path)
+            if not is_there:
+                return GONE, inode, asked
             if decoy[0]:
-                return self.write(path, *decoy), 0
-            time.sleep(pause)  # git, for example, replaces its configuration several times
-        return self.write(path, b"", files.PRIVATE_FILE, "0 0"), 0
+                return self.write(path, *decoy), inode, path
+            time.sleep(pause)  # somebody may be writing it
+        return self.write(path, b"", files.PRIVATE_FILE, "0 0"), inode, path
 
-    def find_decoy(self, path: str) -> tuple[tuple[bytes, int, str] | None, int]:
+    def find_decoy(self, path: str, asked: str, here: int) -> tuple[tuple[bytes, int, str] | None, int]:
         """What the box sees instead, its mode, and of which file; None if that holds no secret. And the inode.
 
         Lines of our own decoys are no secrets: the agent has copied them. Nor is what the box was shown of this file.
         """
-        masked, content, inode = self.keeping.judging.judge(path)
+        masked, content, inode = self.keeping.judging.judge(path, here, asked)
         if masked is None:
             if content and sum(map(len, self.shown.values())) < MOST_LINES:
                 self.shown[path] = set(content.splitlines())
@@ -689,33 +772,47 @@ class Head:
         return f"{self.keeping.directory}/{number}"
 
     def write(self, path: str, content: bytes, mode: int, identity: str) -> int:
-        """Write the decoy in place, so that a mask that is on shows it, too."""
+        """Write the decoy in place, so that a mask that is on shows it, too. On a full disk, the empty one is left."""
         if len(self.lines) < MOST_LINES:
             self.lines.update(content.splitlines())
-        if path not in self.keeping.numbers and self.identities.get(path) != identity:
-            self.identities[path] = identity
-            with open(f"{self.keeping.directory}/{LIVE}", "ab") as file:
-                file.write(os.fsencode(f"{identity} {path}\0"))
-        number = self.numbers.get(path)
-        if number is None:
-            self.numbers[path] = number = self.next if self.next < MOST_MASKS else SHARED
-            if number != SHARED:
-                files.write_new(self.decoy(number), content, mode)
+        number = self.numbers.setdefault(path, self.next if self.next < MOST_MASKS else SHARED)
+        try:
+            if path not in self.keeping.numbers and self.identities.get(path) != identity:
+                self.identities[path] = identity
+                with open(f"{self.keeping.directory}/{LIVE}", "ab") as file:
+                    file.write(os.fsencode(f"{identity} {path}\0"))
+            if number == self.next:
                 self.next += 1
-        elif number != SHARED:
-            with open(self.decoy(number), "r+b") as file:
-                file.write(content)
-                file.truncate()
+                files.write_new(self.decoy(number), content, mode)
+            elif number != SHARED:
+                with open(self.decoy(number), "r+b") as file:
+                    file.write(content)
+                    file.truncate()
+        except OSError:
+            if number not in self.keeping.numbers.values():
+                self.numbers[path] = number = SHARED
         return number
 
 
-def _inode_of(path: str) -> int:
-    """0 if it is not there, -1 if that cannot be seen now: an agent can close a directory for a moment."""
+def status_of(path: str, above: int | None = None) -> os.stat_result | None:
+    """None also if it cannot be seen: an agent can close a directory, or put a file or a symlink in its place."""
     try:
-        status = files.lstat(None, path)
+        return files.lstat(above, path)
     except OSError:
-        return -1
+        return None
+
+
+def inode_of(path: str) -> int:
+    status = status_of(path)
     return status.st_ino if status is not None else 0
+
+
+def path_of(descriptor: int) -> str:
+    """Where an open file or directory is now; "" if that is too deep for the kernel to say."""
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")
+    except OSError:
+        return ""
 
 
 def _lines_of(path: str) -> set[bytes]:

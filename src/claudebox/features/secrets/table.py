@@ -181,7 +181,7 @@ def kind_of(path: str, project: str = "") -> Kind | None:
     above, _, own = spelled(path[len(project) :]).rpartition("/")
     if "/.git" in above and "/.git/" in f"{above}/":
         return (IN_GIT[own], "passwords in addresses of remotes") if own in IN_GIT else None
-    name = _original(own)
+    name = original(own)
     if is_swap(own):
         return (EMPTY, "what an editor keeps of it") if kind_of(f"{above}/{name}") else None
     bare, parent = name.lstrip(".#-"), above.rpartition("/")[2]
@@ -211,8 +211,8 @@ def is_swap(name: str) -> bool:
     return name.rstrip("~").rpartition(".")[2] in SWAPS
 
 
-def _original(name: str) -> str:
-    """The name of which this is that of a copy."""
+def original(name: str) -> str:
+    """The name, or path, of which this is that of a copy."""
     while True:
         stem, dot, ending = name.rstrip("~#").rpartition(".")
         if not (dot and stem.strip(".") and (ending in COPIES or ending.isdigit())):

@@ -143,8 +143,6 @@ class _Search:
         directory, name = posixpath.split(path)
         if name in (own := GITS_OWN[part]) or (own and (name.startswith(OWN_BEGINNINGS) or name.endswith(OWN_ENDS))):
             return True
-        if path.endswith("/objects/info/alternates"):
-            return self._stays(path)
         above = posixpath.dirname(directory)
         if posixpath.basename(above) != "worktrees" or name not in LINKED:
             return False
@@ -152,12 +150,6 @@ class _Search:
         named = normalize(posixpath.join(directory, (self.tree.text(path) or "").rstrip("\n")))
         is_usual = self._is_inside(named) or directory in (self.tree.text(named) or "")
         return {"commondir": named == posixpath.dirname(above), "gitdir": is_usual}.get(name, True)
-
-    def _stays(self, alternates: str) -> bool:
-        """Whether all objects that it lends are in the project, as after `git clone --shared`."""
-        base = posixpath.dirname(posixpath.dirname(alternates))
-        lines = (self.tree.text(alternates) or "").splitlines()
-        return all(self._is_inside(normalize(posixpath.join(base, line.strip('"')))) for line in lines)
 
     def _follow(self, path: str, name: str) -> None:
         real = self.tree.resolve(path)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from claudebox import files
 from claudebox.consent import agreement, find_news
 from claudebox.errors import Problem
 from claudebox.features.secrets import finding
@@ -225,17 +226,21 @@ def test_masked_directories_stay_where_they_are(machine: Machine) -> None:
     assert {f"{SHOP}/a", f"{SHOP}/a/b", f"{SHOP}/a/b/c", f"{SHOP}/app"} <= pinned
 
 
-def test_finder_judges_a_file_again(machine: Machine) -> None:
+def test_finder_judges_an_open_file_again(machine: Machine) -> None:
     finder = finding.make_finder(machine.facts())
-    path = machine.root / "home/alice/shop/.env"
-    first = finder.judge(f"{SHOP}/.env")
-    assert first is not None
-    path.write_bytes(first.decoy)
-    assert finder.judge(f"{SHOP}/.env") is None, "a copy of what the agent saw is no secret"
-    path.write_text("PORT=3000\nKEY=changeme\n")
-    assert finder.judge(f"{SHOP}/.env") is None
-    path.unlink()
-    assert finder.judge(f"{SHOP}/.env") is None
+    path, name = machine.root / "home/alice/shop/.env", f"{SHOP}/.env"
+    with files.Open(os.open(path, files.NAME_ONLY)) as here:
+        first = finder.judge(name, here=here)
+        assert first is not None
+        path.rename(path.with_name("notes"))
+        path.write_text("PORT=3000\n")
+        other = finder.judge(name, here=here)
+        assert other is not None, "whatever is at its path now"
+        assert other.decoy == first.decoy
+        path.with_name("notes").write_bytes(first.decoy)
+        assert finder.judge(name, here=here) is None, "a copy of what the agent saw is no secret"
+        path.with_name("notes").write_text("PORT=3000\nKEY=changeme\n")
+        assert finder.judge(name, here=here) is None
 
 
 @pytest.mark.req("SAND-09")
@@ -243,6 +248,7 @@ def test_directory_is_a_symlink_except_when_somebody_looks(machine: Machine, mon
     """An agent exchanges the two all the time. The decoy would show it what else is in a file of another project."""
     machine.plant("~/other/app.conf: password = hT92kqPz0w\\nnotes\n~/shop/real/app.conf: x = 1\n")
     finder = finding.make_finder(machine.facts())
+    finder.is_live = False
     place, resolve = machine.root / "home/alice/shop/conf", Tree.resolve
     place.symlink_to("../other")
 

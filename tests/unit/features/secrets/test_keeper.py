@@ -41,7 +41,7 @@ def test_masked_file_comes_before_a_flood(hand: keeper.Hand, tmp_path: Path, mon
         (tmp_path / f"{number}").mkdir()
     (tmp_path / ".env").touch()
     looked = list[tuple[str, int]]()
-    monkeypatch.setattr(hand, "look", lambda path: looked.append((path, len(hand.watches.directories))))
+    monkeypatch.setattr(hand, "look", lambda path, _: looked.append((path, len(hand.watches.directories))))
     before = len(hand.watches.directories)
     hand.take_events()
     assert looked == [(f"{tmp_path}/.env", before)]
@@ -97,7 +97,7 @@ def test_flood_holds_up_no_new_file_for_ever(
     """The box makes names that say nothing, faster than they are looked at. The kernel may lose some, too."""
     monkeypatch.setattr(keeper, "MOST_NEWS", 5)
     looked = list[str]()
-    monkeypatch.setattr(hand, "look", looked.append)
+    monkeypatch.setattr(hand, "look", lambda path, _: looked.append(path))
     for number in range(MANY):
         (tmp_path / f"{number}").mkdir()
         hand.watches.add(f"{tmp_path}/{number}")
@@ -137,3 +137,28 @@ def test_agents_own_files_use_up_nothing_that_is_told(
     assert [line.split()[1] for line in said] == [".env.had", ".env.open", *(f".env.{n}" for n in range(5)), "and"]
     assert all("can read it" in line for line in said[:2])
     assert "3 more" in said[-1]
+
+
+def test_files_take_no_room_from_directories(hand: keeper.Hand, tmp_path: Path) -> None:
+    hand.watches.room = len(hand.watches.directories) + 1
+    for number in range(MANY):
+        (tmp_path / f".env.{number}").write_text("x")
+        hand.look(f"{tmp_path}/.env.{number}")
+    (tmp_path / "new").mkdir()
+    assert hand.watches.add(f"{tmp_path}/new") > 0
+    assert not hand.watches.is_full
+
+
+def test_paths_are_whole_at_the_end(hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "fork", lambda: 1)
+    (tmp_path / "notes").touch()
+    name = "services/payments/config/.env.production"
+    hand.gaps.tell(f"{tmp_path}/{name}", "made")
+    assert (tmp_path / "notes").read_text().split()[1] == name
+
+
+def test_disk_is_full(hand: keeper.Hand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be kept until the end makes it one that is not finished."""
+    monkeypatch.setattr(os, "fork", lambda: 1)
+    hand.gaps.tell("/x/.env", "made")  # nothing is there to write to
+    assert hand.gaps.is_lost
