@@ -9,7 +9,7 @@ from claudebox.facts import Contribution, Draft, Facts
 from claudebox.features import Feature
 from claudebox.host.programs import another
 from claudebox.host.secrets import secret_value
-from claudebox.host.system import BOX_NAME, NIX_STORE, read_hosts
+from claudebox.host.system import BOX_NAME, JAVA, NIX_STORE, OF_ETC, read_hosts
 from claudebox.host.tree import Tree
 from claudebox.host.variables import is_loopback
 from claudebox.model import (
@@ -30,7 +30,6 @@ from claudebox.model import (
     Program,
 )
 from claudebox.paths import is_inside
-from claudebox.sandbox.law import JAVA, OF_ETC
 from claudebox.settings.table import ALLOWLIST, AMOUNT, FULL, NETWORK, Setting
 from claudebox.settings.types import Quantity
 

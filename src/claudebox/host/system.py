@@ -27,6 +27,15 @@ CERTIFICATE_BUNDLES = (
 )
 PLAIN_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 NIX_TOOLS = tuple("bash env git curl jq rg fd nix , grep sed awk find tar gzip less which xargs ps diff".split())
+# What of /etc programs need, beside `java-…`. Never all of it: that holds keys, passwords and the host's identity.
+# NixOS has `static`: most of /etc are symlinks into it.
+JAVA = "java-"
+OF_ETC = tuple(
+    "alternatives bash.bashrc bashrc ca-certificates crypto-policies fonts ld.so.cache ld.so.conf ld.so.conf.d "
+    "localtime manpath.config nsswitch.conf os-release pki/ca-trust pki/tls/cert.pem pki/tls/certs "
+    "pki/tls/openssl.cnf profile protocols services ssl/ca-bundle.pem ssl/cert.pem ssl/certs ssl/openssl.cnf static "
+    "terminfo".split()
+)
 
 
 class System(Record):

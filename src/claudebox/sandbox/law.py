@@ -11,10 +11,10 @@ import os
 
 from claudebox.host.programs import find, inspect
 from claudebox.host.secrets import looks_secret, openings, refuse_readable, refuse_writable
-from claudebox.host.system import CERTIFICATE_VARIABLES, NIX_SOCKETS, NIX_STORE, is_bundle
+from claudebox.host.system import CERTIFICATE_VARIABLES, JAVA, NIX_SOCKETS, NIX_STORE, OF_ETC, is_bundle
 from claudebox.host.toolchains import ELF, MIXED, TOKENS, TOOLCHAINS, match
 from claudebox.host.tree import Tree
-from claudebox.host.variables import API_KEY, BUNDLE, KEY, KINDS, STAYS
+from claudebox.host.variables import API_KEY, BUNDLE, KEY, KINDS, MADE, OF_AGENTS, OF_BROKER, STAYS
 from claudebox.model import RW
 from claudebox.paths import absolute, expand_home, is_below, is_inside
 from claudebox.record import Record
@@ -22,6 +22,7 @@ from claudebox.sandbox.judge import LATER, NEVER, READ, WRITE, upwards
 from claudebox.sandbox.seccomp import call_filter
 from claudebox.settings import table as said
 from claudebox.state import LOGIN_FILE
+from claudebox.state.claude_settings import SCRIPT_ENDINGS, SHOWN_DIRECTORIES, SHOWN_FILES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,17 +31,6 @@ if TYPE_CHECKING:
     from claudebox.facts import Facts
 
 SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /usr/local /etc/resolv.conf /etc/claude-code"
-# Of /etc what programs need, below; with `java-…`. Never all of it: that holds keys, passwords and the host's identity.
-# NixOS has `static`: most of /etc are symlinks into it.
-JAVA = "java-"
-OF_ETC = tuple(
-    "alternatives bash.bashrc bashrc ca-certificates crypto-policies fonts ld.so.cache ld.so.conf ld.so.conf.d "
-    "localtime manpath.config nsswitch.conf os-release pki/ca-trust pki/tls/cert.pem pki/tls/certs "
-    "pki/tls/openssl.cnf profile protocols services ssl/ca-bundle.pem ssl/cert.pem ssl/certs ssl/openssl.cnf static "
-    "terminfo".split()
-)
-OF_CLAUDE = "agents commands hooks output-styles plugins rules skills CLAUDE.md keybindings.json"  # the user's own
-SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 # What this host runs unasked, in the root of the project. The guard knows more; this is the least that holds.
 HELD = (
     ".github/workflows .github/actions .gitlab-ci.yml .circleci .envrc .vscode .idea .devcontainer .mcp.json .husky "
@@ -49,16 +39,6 @@ HELD = (
 )
 OF_PROC = (("/proc/sys", READ), ("/proc/keys", NEVER), ("/proc/key-users", NEVER))
 ROOTS_PROC = tuple((f"/proc/{name}", NEVER) for name in ("sysrq-trigger", "kcore", "kmsg", "timer_list"))
-MADE = (  # variables for the box itself; numbers may follow
-    "HOME USER SHELL PATH TMPDIR XDG_RUNTIME_DIR PWD CLAUDE_CONFIG_DIR DISABLE_AUTOUPDATER DISABLE_INSTALLATION_CHECKS "
-    "CLAUDE_SECURESTORAGE_CONFIG_DIR NIX_REMOTE GIT_CONFIG_COUNT GIT_CONFIG_KEY_ GIT_CONFIG_VALUE_ JAVA_HOME "
-    "DOTNET_ROOT RUSTUP_HOME GEMINI_SANDBOX OPENCODE_PERMISSION OPENCODE_DISABLE_AUTOUPDATE"
-)
-OF_BROKER = (
-    "ANTHROPIC_BASE_URL ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN CLAUDE_CODE_OAUTH_TOKEN CLAUDE_CODE_SUBSCRIPTION_TYPE "
-    "ENABLE_TOOL_SEARCH CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL"
-)
-OF_AGENTS = ("OPENAI_", "CODEX_", "GEMINI_", "GOOGLE_", "OPENROUTER_", "OPENCODE_")  # how variables of others begin
 ONE_FILE, WRITTEN = "--debug-file", ("--add-dir", "--debug-file")  # options of claude
 MOST_OF_CLAUDES = 16 << 20  # bytes of a file of settings
 SHORTEST_SECRET = 16  # characters: a shorter one may occur by chance
@@ -109,7 +89,7 @@ class Law(Record):
     def is_run_by_claude(self, path: str, place: str) -> bool:
         """Whether it is a single program or script that the user's own files for Claude name."""
         rule = self.nearest(place)
-        is_program = os.access(place, os.X_OK) or place.endswith(SCRIPTS) or Tree().read(place, 2) == b"#!"
+        is_program = os.access(place, os.X_OK) or place.endswith(SCRIPT_ENDINGS) or Tree().read(place, 2) == b"#!"
         if not is_program or not os.path.isfile(place) or not (rule is None or rule.path == self.claude[0]):
             return False
         named = os.fsencode(path.removeprefix(self.claude[1]))  # with `~` or `$HOME` before it, or whole
@@ -232,7 +212,7 @@ def _of_the_agent(facts: Facts) -> Iterator[Rule]:
     for file in install.files if install is not None else ():
         if tree.is_file(file) or "/node_modules/" in file or tree.is_dir(f"{file}/lib"):
             yield Rule(file, READ, "the program that you start")
-    own = [f"{users}/{name}" for name in OF_CLAUDE.split()]
+    own = [f"{users}/{name}" for name in (*SHOWN_DIRECTORIES, *SHOWN_FILES)]
     own += [f"{path}/{name}" for path in own for name in tree.entries(path) if tree.is_link(f"{path}/{name}")]
     for path in own:
         real = tree.resolve(path)

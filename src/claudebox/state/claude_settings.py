@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 PROJECT_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
 LARGEST_FILE = 16 << 20
+# Of the user's own configuration every box has these, empty if need be: from inside, a mount cannot be replaced by a
+# symlink, into which a later launch would mount.
+SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
+SHOWN_FILES = ("CLAUDE.md", "keybindings.json")
+SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 KEY_HELPER = "apiKeyHelper"
 # Settings that name programs which Claude runs, besides hooks: those that hand out credentials, those that its own
 # sandbox uses, and others.

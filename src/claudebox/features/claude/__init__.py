@@ -50,6 +50,8 @@ from claudebox.state import check_state, memory
 from claudebox.state.claude_settings import (
     LARGEST_FILE,
     PROJECT_SETTINGS,
+    SCRIPT_ENDINGS,
+    SHOWN_DIRECTORIES,
     load,
     parse_object,
     printable,
@@ -85,10 +87,6 @@ OUTSIDE = Finding(
     "those of this project that you had outside stay there: claudebox --import-history copies them",
 )
 
-# Directories of the user's own configuration. Every box has them, empty if need be: from inside, a mount cannot be
-# replaced by a symlink, into which a later launch would mount.
-SHOWN_DIRECTORIES = ("agents", "commands", "hooks", "output-styles", "plugins", "rules", "skills")
-SCRIPT_ENDINGS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl")
 LARGEST_SCRIPT = 1 << 18
 OF_INSTALLATION = ("install", "update", "upgrade")  # words of claude
 INSTRUCTIONS = ("CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md")  # of a project

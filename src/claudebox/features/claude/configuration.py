@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from claudebox.features.claude import SCRIPT_ENDINGS
 from claudebox.host.secrets import looks_secret, secret_value
 from claudebox.host.tree import Tree
 from claudebox.host.variables import LEADING, ROUTE_OF, is_harmless
@@ -13,7 +12,7 @@ from claudebox.model import FROM_HOST, Mount
 from claudebox.paths import expand_home, move, normalize
 from claudebox.record import Record
 from claudebox.sandbox.mounts import find_holder
-from claudebox.state.claude_settings import HELPERS, KEY_HELPER, RUNNING, SANDBOX, commands_in
+from claudebox.state.claude_settings import HELPERS, KEY_HELPER, RUNNING, SANDBOX, SCRIPT_ENDINGS, commands_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
