@@ -49,7 +49,7 @@ def law_text(path: str, real: str, rule: Rule | None, home: str) -> str:
     shown = shorten_home(path, home)
     shown += f" (that is {shorten_home(real, home)})" if real != path else ""
     if rule is None or rule.access == NEVER:
-        words = f"{shown}: never. {rule.why if rule is not None else NOTHING}".split()
+        words = f"{shown}: never: {rule.why if rule is not None else NOTHING}".split()
     else:
         words = f"{shown}: {HOW[rule.access]} at most. It is, or lies in, {shorten_home(rule.path, home)}:".split()
         words += f"{rule.why}. {_bound(rule)}".split()
