@@ -247,7 +247,7 @@ class Judge:
         elif (row.path, row.kind) == (CONSOLE, TERMINALS):
             if os.stat(f"{self.process}/root{CONSOLE}").st_rdev != os.stat(f"{self.process}/fd/1").st_rdev:
                 yield f"{CONSOLE} is another terminal than its own"
-        elif not any(place in DEVICES for place, _ in rules):
+        else:
             yield from self._of_rules(row, rules)
 
     def _rules_of(self, row: Row) -> list[tuple[str, Rule | None]]:

@@ -18,7 +18,7 @@ from claudebox.host.variables import API_KEY, BUNDLE, KEY, KINDS, MADE, OF_AGENT
 from claudebox.model import RW
 from claudebox.paths import absolute, expand_home, is_below, is_inside
 from claudebox.record import Record
-from claudebox.sandbox.judge import LATER, NEVER, READ, WRITE, upwards
+from claudebox.sandbox.judge import DEVICES, LATER, NEVER, READ, WRITE, upwards
 from claudebox.sandbox.seccomp import call_filter
 from claudebox.settings import table as said
 from claudebox.state import LOGIN_FILE
@@ -182,6 +182,8 @@ def _of_this_host(facts: Facts) -> Iterator[Rule]:
     java = [name for name in tree.entries("/etc") if name.startswith(JAVA)]
     for path in (*SYSTEM.split(), *(f"/etc/{name}" for name in (*OF_ETC, *java))):
         yield Rule(path, READ, "of this system")
+    for path in DEVICES:
+        yield Rule(path, WRITE, "devices without anything behind them")
     nix, is_full = settings[said.NIX].text, settings[said.NETWORK].text == said.FULL
     if nix != said.OFF or facts.system.is_nix:
         yield Rule(NIX_STORE, READ, "programs of Nix")
