@@ -53,6 +53,7 @@ TOOLCHAINS = (
     # Rust. Where rustup is, `_add_rustup` adds its toolchains.
     Toolchain("cargo", "~/.cargo", "bin", "CARGO_HOME"),
     Toolchain("rustup", "~/.rustup", "toolchains/*", "RUSTUP_HOME"),
+    Toolchain("rustup", "~/.rustup", "toolchains", "RUSTUP_HOME"),
     # Go
     Toolchain("go", "~/go", "", mark="VERSION"),
     Toolchain("go install", "~/go", "bin", "GOPATH"),

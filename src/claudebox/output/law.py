@@ -57,10 +57,10 @@ def law_text(path: str, real: str, rule: Rule | None, home: str) -> str:
 
 
 def _bound(rule: Rule) -> str:
+    if rule.trees:
+        return f"As a whole, what is called so there: {', '.join(tree or 'all of it' for tree, _ in rule.trees)}."
     if rule.has_programs:
         return "Of what lies there, only programs that are no scripts."
-    if rule.trees:
-        return f"As a whole, what is called so there: {', '.join(one or 'all of it' for one in rule.trees)}."
     if rule.names:
         return f"Of what lies there, only what is called {rule.names}…"
     return ""

@@ -39,6 +39,7 @@ CAPABILITIES = (b"CapInh", b"CapPrm", b"CapEff", b"CapBnd", b"CapAmb")
 PATH_ONLY, CLOSED_AT_START = 0o10000000, 0o2000000  # O_PATH, O_CLOEXEC
 MEMORY = "/memfd:"  # how the kernel calls a file that is in memory alone
 MOST_NAMED = 5  # breaches in a message
+LOWER_BITS = (1 << 32) - 1  # of the number of a file
 GONE = "//deleted"  # how the kernel ends the path of a file without a name
 
 
@@ -154,7 +155,8 @@ class Judge:
         yield from self._of_descriptors()
         yield from self._of_environment()
         for row in self.box.rows:
-            yield from self._of_mount(row)
+            if self.box.holder(row.path) is row:  # of one that is covered, nothing is seen
+                yield from self._of_mount(row)
         for layer in self.layers.values():
             yield from self._of_layer(layer.path)
         for path, rule in self.law.places.items():
@@ -224,9 +226,7 @@ class Judge:
         for name, value in ((os.fsdecode(name), value) for name, value in pairs):
             if not {name, name.rstrip("0123456789")} & self.law.names:
                 yield f"nobody named the variable {name}"
-            # In a path it is part of a name that is not secret.
-            known = [origin for origin, secret in self.law.withheld if secret in value and value[:1] != b"/"]
-            yield from (f"{name} has the secret of {origin}" for origin in known)
+            yield from (f"{name} has the secret of {origin}" for origin, secret in self.law.withheld if secret in value)
         for origin, secret in self.law.withheld:
             if any(word.endswith((b"\0" + secret, b"=" + secret)) for word in (b"\0" + word for word in words)):
                 yield f"the command line has the secret of {origin}"
@@ -265,8 +265,8 @@ class Judge:
 
     def _is_own_proc(self, row: Row) -> bool:
         """Whether it shows the processes of the box, and no others."""
-        own = os.stat(f"{self.process}/ns/pid").st_ino
-        return row.root == "/" and os.stat(f"{self.process}/root{row.path}/1/ns/pid").st_ino == own
+        first, own = f"{self.process}/root/proc/1/ns/pid", f"{self.process}/ns/pid"
+        return (row.root, row.path) == ("/", "/proc") and os.stat(first).st_ino == os.stat(own).st_ino
 
     def _of_layer(self, place: str) -> Iterator[str]:
         """The kernel does not tell over what a layer lies. It shows what is in its place, and what boxes changed."""
@@ -278,8 +278,10 @@ class Judge:
     def _is_strange(self, path: str) -> bool:
         """Whether a layer shows what is not on this host, or another file of that name, and no box has changed it."""
         outside, inside = (_status(f"{top}{path}") for top in ("", f"{self.builder}/root"))
-        is_other = outside is None or (stat.S_ISREG(outside.st_mode) and outside.st_ino != getattr(inside, "st_ino", 0))
-        return inside is not None and is_other and not self._is_changed(path)
+        if inside is None or self._is_changed(path):
+            return False
+        # The kernel may say in the upper bits on which of several disks it is.
+        return outside is None or (stat.S_ISREG(outside.st_mode) and (inside.st_ino ^ outside.st_ino) & LOWER_BITS != 0)
 
     def _is_changed(self, path: str) -> bool:
         """Whether boxes have changed what a layer shows there."""
@@ -292,7 +294,8 @@ class Judge:
         for place, rule in ((place, rule) for place, rule in rules if rule is not None):
             if rule.access == NEVER:
                 yield f"{row.path} shows {place}: {rule.why}"
-            for name in rule.without:
+            inner = [f"envs/{name}/" for name in _names(f"{place}/envs")] if rule.without else []
+            for name in (f"{top}{name}" for top in ("", *inner) for name in rule.without):
                 if self.box.holder(f"{row.path}/{name}") is row:
                     yield from self._of_part(row, f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
         if not any(rule is not None and row.access <= rule.access and rule.means(place) for place, rule in rules):
@@ -315,6 +318,8 @@ class Judge:
         """
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             outside, here = os.lstat(path), f"{self.process}/root/."
+            if stat.S_ISLNK(outside.st_mode):
+                return
             for part in shown[1:].split("/"):
                 if stat.S_ISLNK(os.lstat(here).st_mode):
                     return
@@ -362,6 +367,13 @@ def _status(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _names(path: str) -> list[str]:
+    try:
+        return os.listdir(path)
+    except OSError:
+        return []
 
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:

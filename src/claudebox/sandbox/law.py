@@ -52,16 +52,22 @@ class Rule(Record):
     why: str
     names: str = ""  # only what is in it and has a name that begins so
     has_programs: bool = False  # only programs in it, and never scripts
-    trees: tuple[str, ...] = ()  # only what is called so below it, as a whole: `*` stands for one name
+    # Only what is called so below it, as a whole (`*` stands for one name), if this is in there.
+    trees: tuple[tuple[str, str], ...] = ()
     without: tuple[str, ...] = ()  # what stays hidden in each of these
+
+    @property
+    def is_about_parts(self) -> bool:
+        return bool(self.names or self.has_programs or self.trees)
 
     def means(self, place: str) -> bool:
         """Whether it is about this place, which lies in its own."""
-        if self.trees:
-            return any(match(place, self.path, tree) == place for tree in self.trees)
+        marks = [mark for tree, mark in self.trees if match(place, self.path, tree) == place]
+        if any(not mark or os.path.exists(f"{place}/{mark}") for mark in marks):
+            return True
         name, has_more, _ = place[len(self.path) + 1 :].partition("/")
         if not self.has_programs:
-            return name.startswith(self.names)
+            return name.startswith(self.names) and not self.trees
         with open(place, "rb") as file:
             return bool(name) and not has_more and file.read(len(ELF)) == ELF
 
@@ -90,7 +96,8 @@ class Law(Record):
         """Whether it is a single program or script that the user's own files for Claude name."""
         rule = self.nearest(place)
         is_program = os.access(place, os.X_OK) or place.endswith(SCRIPT_ENDINGS) or Tree().read(place, 2) == b"#!"
-        if not is_program or not os.path.isfile(place) or not (rule is None or rule.path == self.claude[0]):
+        is_free = rule is None or rule.is_about_parts or rule.path == self.claude[0]
+        if not is_free or not is_program or not os.path.isfile(place) or os.path.realpath(path) != place:
             return False
         named = os.fsencode(path.removeprefix(self.claude[1]))  # with `~` or `$HOME` before it, or whole
         return any(named in (Tree().read(text, MOST_OF_CLAUDES) or b"") for text in self.claude[2:])
@@ -132,7 +139,7 @@ def lay_down(facts: Facts, *more: str) -> Law:
 def _places(facts: Facts, more: tuple[str, ...]) -> dict[str, Rule]:
     """The table. A grant counts if it gives more than those before it; what is held or secret counts always."""
     places: dict[str, Rule] = {}
-    rules = (_of_the_project(facts, more), _asked_for(facts), _of_the_agent(facts), _of_this_host(facts), _less(facts))
+    rules = (_of_the_project(facts), _asked_for(facts), _of_the_agent(facts), _of_this_host(facts), _less(facts))
     for one in facts.places:
         if not one.is_drawer and facts.tree.lstat(one.path) is not None:
             path = facts.tree.resolve(one.path) or one.path
@@ -140,25 +147,29 @@ def _places(facts: Facts, more: tuple[str, ...]) -> dict[str, Rule]:
     for rule in (rule for some in rules for rule in some):
         path = facts.tree.destination(rule.path) or rule.path
         above = next((places[above] for above in upwards(path) if above in places), None)
-        if above is None or above.access < rule.access or rule.access in (NEVER, LATER):
+        if above is None or above.is_about_parts or above.access < rule.access or rule.access in (NEVER, LATER):
             places[path] = rule if path == rule.path else rule.replace(path=path)
     for path in sorted(facts.tree.destination(hidden) or hidden for hidden in facts.hidden):
         places = {place: rule for place, rule in places.items() if not is_inside(place, path)}
         places[path] = Rule(path, NEVER, "hidden")
-    return places
+    return places | {rule.path: rule for rule in _kept(facts, more)}
 
 
-def _of_the_project(facts: Facts, more: tuple[str, ...]) -> Iterator[Rule]:
-    settings, kept = facts.settings, facts.claude.instance
+def _of_the_project(facts: Facts) -> Iterator[Rule]:
     access = LATER if facts.is_reviewed else WRITE
     yield Rule(facts.project, access, "the project")
     if facts.repository.outside:
         yield Rule(facts.repository.outside, access, facts.repository.why)
-    auth = (kept.auth,) if settings[said.AUTH].text == said.PASSTHROUGH else ()
+
+
+def _kept(facts: Facts, more: tuple[str, ...]) -> Iterator[Rule]:
+    """What claudebox keeps for the project, whatever is hidden."""
+    kept, real = facts.claude.instance, facts.tree.destination
+    auth = (kept.auth,) if facts.settings[said.AUTH].text == said.PASSTHROUGH else ()
     for path in (kept.claude, kept.agents, kept.cache, kept.nix, *auth, *more):
-        yield Rule(path, WRITE, "what boxes of this project keep")
+        yield Rule(real(path) or path, WRITE, "what boxes of this project keep")
     for path in (kept.memory, kept.sandbox, kept.empty, kept.masks):
-        yield Rule(path, READ, "made for boxes of this project")
+        yield Rule(real(path) or path, READ, "made for boxes of this project")
     yield Rule("/tmp", READ, "only claudebox-…, made for this box", names="claudebox-")
 
 
@@ -195,16 +206,16 @@ def _of_this_host(facts: Facts) -> Iterator[Rule]:
     for path in (facts.certificates, *(path for path in named if path and is_bundle(tree, path))):
         yield Rule(path, READ, "certificates")
     if settings[said.FROM_HOME].text != said.OFF:
-        roots: dict[str, tuple[str, ...]] = {}
+        mixed = [expand_home(directory, home) for directory in MIXED]
+        roots: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(mixed, ())
         for row in TOOLCHAINS:
-            for root in (expand_home(row.root, home), environ.get(row.variable, "")):
-                roots[root] = (*roots.get(root, ()), row.tree)
+            for root in {expand_home(row.root, home), environ.get(row.variable, "")}:
+                real = tree.destination(root) or root
+                roots[real] = (*roots.get(real, ()), (row.tree, row.mark))
         for root, trees in roots.items():
-            real = tree.destination(root) or ""
-            if is_below(real, home) and not refuse_readable(real, facts.host.person.homes, facts.places):
-                yield Rule(root, READ, "toolchains of yours", trees=trees, without=TOKENS)
-        for directory in MIXED:
-            yield Rule(expand_home(directory, home), READ, "single programs of yours", has_programs=True)
+            if is_below(root, home) and not refuse_readable(root, facts.host.person.homes, facts.places):
+                is_mixed = root in mixed
+                yield Rule(root, READ, "tools of yours", has_programs=is_mixed, trees=trees, without=TOKENS)
 
 
 def _of_the_agent(facts: Facts) -> Iterator[Rule]:
@@ -218,7 +229,8 @@ def _of_the_agent(facts: Facts) -> Iterator[Rule]:
     own += [f"{path}/{name}" for path in own for name in tree.entries(path) if tree.is_link(f"{path}/{name}")]
     for path in own:
         real = tree.resolve(path)
-        if real and (real == path or not refuse_readable(real, facts.host.person.homes, facts.places)):
+        is_own = is_inside(real or "", tree.resolve(users) or users)
+        if real and (is_own or not refuse_readable(real, facts.host.person.homes, facts.places)):
             yield Rule(path, READ, "your configuration of Claude")
 
 
@@ -230,7 +242,8 @@ def _less(facts: Facts) -> Iterator[Rule]:
     held = [f"{project}/{name}" for name in HELD.split()]
     held += [f"{git_dir}/{name}" for git_dir in git_dirs for name in ("config", "hooks")]
     for path in held:
-        if tree.resolve(path) == path and not any(opening.opens(path) for opening in opened):
+        is_plain = tree.resolve(path) == path and (tree.is_file(path) or tree.is_dir(path))
+        if is_plain and not any(opening.opens(path) for opening in opened):
             yield Rule(path, LATER, "this host obeys it")
     for opening in opened if not facts.is_reviewed else ():
         if is_inside(opening.path, project):
@@ -277,7 +290,7 @@ def _withheld(facts: Facts, names: frozenset[str], places: dict[str, Rule]) -> I
             found += [(file, word) for word in (facts.tree.text(file) or "").split('"')[1::2]]
     entering = [environ[name] for name in names if name in environ]
     entering += [wish.value for wish in settings[said.ENV] if wish.value is not None]
-    entering += places
+    entering += [*places, *(value for _, value in facts.users.leading)]
     for name, value in found:
         is_long = len(value) >= SHORTEST_SECRET and value[0] != "/" and not any(value in one for one in entering)
         if is_long and not facts.tree.exists(absolute(value, facts.project, facts.home)):  # then it names a file

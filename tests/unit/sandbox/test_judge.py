@@ -583,7 +583,7 @@ def test_tree_without_its_files_of_tokens(tmp_path: Path) -> None:
     (tools / "etc/npmrc").write_text("token\n")
     os.link(tools / "etc/npmrc", seen / "etc/npmrc")
     rows = f"1 0 0:99 / / tmpfs\n2 1 8:1 {tools} /tools ext4 ro,nosuid,nodev\n"
-    kind = law(Rule(str(tools), READ, "toolchains of yours", trees=("",), without=("etc/npmrc", "pip.conf")))
+    kind = law(Rule(str(tools), READ, "toolchains of yours", trees=(("", ""),), without=("etc/npmrc", "pip.conf")))
     judge = looking(tmp_path, lines(BARE), lines(rows), kind)
     told = [f"/tools/etc/npmrc is what {tools}/etc/npmrc is on this host: it may hold tokens"]
     assert list(judge._of_mount(judge.box.rows[1])) == told
@@ -654,7 +654,7 @@ def test_nfs_mount_of_a_secret_does_not_pass_for_the_project(tmp_path: Path) -> 
 
 def test_toolchain_on_a_disk_of_its_own(tmp_path: Path) -> None:
     host, box = lines(f"{BARE}\n2 1 8:2 / /home/alice/go"), lines("1 0 0:99 / / tmpfs\n2 1 8:2 / /home/alice/go")
-    allows = law(Rule("/home/alice/go", READ, "toolchains of yours", trees=("bin", "")))
+    allows = law(Rule("/home/alice/go", READ, "toolchains of yours", trees=(("bin", ""), ("", ""))))
     judge = looking(tmp_path, host, box, allows)
     judge.box.rows[1].access = READ
     assert list(judge._of_mount(judge.box.rows[1])) == []
