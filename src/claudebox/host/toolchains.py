@@ -53,7 +53,6 @@ TOOLCHAINS = (
     # Rust. Where rustup is, `_add_rustup` adds its toolchains.
     Toolchain("cargo", "~/.cargo", "bin", "CARGO_HOME"),
     Toolchain("rustup", "~/.rustup", "toolchains/*", "RUSTUP_HOME"),
-    Toolchain("rustup", "~/.rustup", "toolchains", "RUSTUP_HOME"),
     # Go
     Toolchain("go", "~/go", "", mark="VERSION"),
     Toolchain("go install", "~/go", "bin", "GOPATH"),
@@ -76,6 +75,9 @@ TOOLCHAINS = (
     Toolchain("ghcup", "~/.ghcup", "", mark="bin"),
     Toolchain("cabal", "~/.cabal", "bin"),
 )
+
+# All of rustup's, since cargo and rustc choose one by themselves.
+RUSTUPS = Toolchain("rustup", "~/.rustup", "toolchains", "RUSTUP_HOME")
 
 # Directories for programs of every kind, scripts with tokens among them. A program is shown if it leads into one of the
 # trees above, or if it is one of these, and no script.

@@ -12,7 +12,7 @@ import os
 from claudebox.host.programs import find, inspect
 from claudebox.host.secrets import looks_secret, openings, refuse_readable, refuse_writable
 from claudebox.host.system import CERTIFICATE_VARIABLES, JAVA, NIX_SOCKETS, NIX_STORE, OF_ETC, is_bundle
-from claudebox.host.toolchains import ELF, MIXED, TOKENS, TOOLCHAINS, match
+from claudebox.host.toolchains import ELF, MIXED, RUSTUPS, TOKENS, TOOLCHAINS, match
 from claudebox.host.tree import Tree
 from claudebox.host.variables import API_KEY, BUNDLE, KEY, KINDS, MADE, OF_AGENTS, OF_BROKER, STAYS
 from claudebox.model import RW
@@ -208,7 +208,7 @@ def _of_this_host(facts: Facts) -> Iterator[Rule]:
     if settings[said.FROM_HOME].text != said.OFF:
         mixed = [expand_home(directory, home) for directory in MIXED]
         roots: dict[str, tuple[tuple[str, str], ...]] = dict.fromkeys(mixed, ())
-        for row in TOOLCHAINS:
+        for row in (*TOOLCHAINS, RUSTUPS):
             for root in {expand_home(row.root, home), environ.get(row.variable, "")}:
                 real = tree.destination(root) or root
                 roots[real] = (*roots.get(real, ()), (row.tree, row.mark))
