@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from claudebox.errors import Problem, suppress
 from claudebox.host.tree import Tree
@@ -31,6 +32,7 @@ class Host(Record):
     own_source: str  # where claudebox itself is installed
     neighbourhood: Callable[[Tree], Neighbourhood]  # called only for a box with a network of its own
     ask_daemon: Callable[[], Daemon]  # asks the Nix daemon, only where there is one
+    began: int = 0  # when claudebox began to look at it, in nanoseconds
 
     @property
     def search_path(self) -> str:
@@ -57,6 +59,7 @@ def read_host() -> Host:
         own_source=_own_source(tree),
         neighbourhood=_read_neighbourhood,
         ask_daemon=_ask_daemon,
+        began=time.time_ns(),
     )
 
 

@@ -54,6 +54,7 @@ MOST_HELD = 500  # descriptors of files that wait
 MOST_ASKED = 10  # files about which the hand asks before it has answers
 GRACE = 0.2  # seconds for which a new file waits for the head
 MOST_NEWS = 20_000  # instead of more, or if the kernel has lost some, all directories are looked at
+COARSE = 20_000_000  # nanoseconds by which the time of a change may lie behind the clock
 LINKED = 1.0  # seconds in which nothing else happens to a symlink that was moved
 FEW = 10  # new things, or directories, that are looked at before the next event
 
@@ -86,6 +87,7 @@ class Hand:
         self.judging = keeping.judging
         self.numbers = dict(keeping.numbers)  # what is masked, and the numbers of the decoys
         self.at_start = frozenset(keeping.numbers)
+        self.began = keeping.judging.facts.host.began - COARSE
         self.host = os.open("/", files.NAME_ONLY)
         self.watches, self.box, self.gaps = Watches(keeping, self.host), Box(keeping, self.host), Gaps(keeping, channel)
         self.news: dict[str, int] = {}  # what has happened to what is not masked
@@ -177,10 +179,13 @@ class Hand:
             if has_come:  # one that is known was moved, and what happened in it meanwhile may have been missed
                 self.watches.read_again([number], is_moved=True)
         else:
-            self.look(path, event)
+            self.look(path, event, may_be_known=not (event or has_come))
 
-    def look(self, path: str, event: int = 0) -> None:
-        """Cover a file that is known to hold secrets, and have it judged; a new one if its name says secret."""
+    def look(self, path: str, event: int = 0, *, may_be_known: bool = False) -> None:
+        """Cover a file that is known to hold secrets, and have it judged; a new one if its name says secret.
+
+        What has not changed since this start began to look was judged then, and nobody has to wait for it.
+        """
         number, watch = self.numbers.get(path), 0
         if number is not None:
             self.cover(path, number)
@@ -193,6 +198,8 @@ class Hand:
         here = open_beneath(*beneath, files.NAME_ONLY)
         if here < 0 or stat.S_ISLNK(os.fstat(here).st_mode):
             self.miss(path, event, is_link=here >= 0)
+        elif may_be_known and number is None and os.fstat(here).st_ctime_ns < self.began:
+            pass
         elif (number is not None or self.is_news(path, here, watch)) and self.holds(path, here):
             return
         if here >= 0:
