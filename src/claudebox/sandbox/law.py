@@ -14,7 +14,18 @@ from claudebox.host.secrets import looks_secret, openings, refuse_readable, refu
 from claudebox.host.system import CERTIFICATE_VARIABLES, JAVA, NIX_SOCKETS, NIX_STORE, OF_ETC, is_bundle
 from claudebox.host.toolchains import ELF, MIXED, RUSTUPS, TOKENS, TOOLCHAINS, match
 from claudebox.host.tree import Tree
-from claudebox.host.variables import API_KEY, BUNDLE, KEY, KINDS, MADE, OF_AGENTS, OF_BROKER, STAYS
+from claudebox.host.variables import (
+    API_KEY,
+    BUNDLE,
+    KEY,
+    KINDS,
+    MADE,
+    OF_AGENTS,
+    OF_BROKER,
+    PROXY,
+    STAYS,
+    may_hold_password,
+)
 from claudebox.model import RW
 from claudebox.paths import absolute, expand_home, is_below, is_inside
 from claudebox.record import Record
@@ -99,8 +110,11 @@ class Law(Record):
         is_free = rule is None or rule.is_about_parts or rule.path == self.claude[0]
         if not is_free or not is_program or not os.path.isfile(place) or os.path.realpath(path) != place:
             return False
-        named = os.fsencode(path.removeprefix(self.claude[1]))  # with `~` or `$HOME` before it, or whole
-        return any(named in (Tree().read(text, MOST_OF_CLAUDES) or b"") for text in self.claude[2:])
+        # With `~` or `$HOME` before it, or whole; as it is, or as JSON may write it.
+        named = path.removeprefix(self.claude[1])
+        escaped = "".join(one if one.isascii() else f"\\u{ord(one):04x}" for one in named).encode()
+        texts = [(Tree().read(text, MOST_OF_CLAUDES) or b"").replace(b"//", b"/") for text in self.claude[2:]]
+        return any(os.fsencode(named) in text or escaped in text.lower() for text in texts)
 
     def uppers(self, path: str) -> Iterator[str]:
         """Where it may be kept if boxes have changed it."""
@@ -288,7 +302,10 @@ def _withheld(facts: Facts, names: frozenset[str], places: dict[str, Rule]) -> I
     if settings[said.AUTH].text != said.PASSTHROUGH:
         for file in (f"{facts.claude.users}/{LOGIN_FILE}", facts.claude.all_projects.login):
             found += [(file, word) for word in (facts.tree.text(file) or "").split('"')[1::2]]
-    entering = [environ[name] for name in names if name in environ]
+    asked = [wish.name for wish in settings[said.ENV]]
+    proxies = [name for name, kind in KINDS.items() if kind == PROXY and name in environ and name not in asked]
+    found += [(name, environ[name]) for name in proxies if may_hold_password(environ[name])]
+    entering = [environ[name] for name in names if name in environ and (name, environ[name]) not in found]
     entering += [wish.value for wish in settings[said.ENV] if wish.value is not None]
     entering += [*places, *(value for _, value in facts.users.leading)]
     for name, value in found:
