@@ -114,7 +114,7 @@ class Law(Record):
         named = path.removeprefix(self.claude[1])
         escaped = "".join(one if one.isascii() else f"\\u{ord(one):04x}" for one in named).encode()
         texts = [(Tree().read(text, MOST_OF_CLAUDES) or b"").replace(b"//", b"/") for text in self.claude[2:]]
-        return any(os.fsencode(named) in text or escaped in text.lower() for text in texts)
+        return any(os.fsencode(named) in text or escaped.lower() in text.lower() for text in texts)
 
     def uppers(self, path: str) -> Iterator[str]:
         """Where it may be kept if boxes have changed it."""
