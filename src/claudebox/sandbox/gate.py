@@ -122,9 +122,11 @@ def open_without_symlinks(path: str, below: str = "/") -> int:
 class Gate:
     """The system call filter. bwrap gets the end of it when the mounts have been checked."""
 
-    def __init__(self, content: bytes, expected: tuple[Expected, ...], law: Law | None, streams: Streams) -> None:
+    def __init__(
+        self, content: bytes, expected: tuple[Expected, ...], law: Law | None, streams: Streams, relayed: Streams
+    ) -> None:
         assert law is not None
-        self.law, self.streams = law, streams
+        self.law, self.streams, self.relayed = law, streams, relayed
         self.content = content
         self.expected = expected
         # O_DIRECT makes packets: every write takes a slot, however small it is.
@@ -152,7 +154,7 @@ class Gate:
             os.write(self.ours, self.content[SLOTS : SLOTS + 1])
             first = first_process(builder)
             look(f"/proc/{first}/root")
-            judge = Judge(self.law, builder, first, self.content, self.ours, self.streams)
+            judge = Judge(self.law, builder, first, self.content, self.ours, self.streams, self.relayed)
             if wrong := self._find_wrong(judge):
                 raise _changed(wrong)
             judge.require_lawful()

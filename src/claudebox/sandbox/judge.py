@@ -115,8 +115,10 @@ def _decode(path: bytes) -> str:
 class Judge:
     """One box, and what the law says about it."""
 
-    def __init__(self, law: Law, builder: int, first: int, call_filter: bytes, pipe: int, streams: Streams) -> None:
-        self.law, self.call_filter, self.streams = law, call_filter, streams
+    def __init__(
+        self, law: Law, builder: int, first: int, call_filter: bytes, pipe: int, streams: Streams, relayed: Streams
+    ) -> None:
+        self.law, self.call_filter, self.streams, self.relayed = law, call_filter, streams, relayed
         self.pipe = os.fstat(pipe)  # through which bwrap gets the filter
         self.process, self.builder = f"/proc/{first}", f"/proc/{builder}"
         self.host, self.made, self.box = map(Mounts, ("/proc/self", self.builder, self.process))
@@ -192,7 +194,11 @@ class Judge:
                 flags = int(dict(line.split(b":", 1) for line in file if b":" in line)[b"flags"], 8)
             if number < len(self.streams):
                 is_file = number == 0 and stat.S_ISREG(status.st_mode) and not target.startswith(MEMORY)
-                if is_file or not (_same(status, self.streams[number]) or stat.S_ISCHR(status.st_mode)):
+                is_relayed = stat.S_ISFIFO(status.st_mode) or stat.S_ISSOCK(status.st_mode)
+                known = self.relayed if is_relayed else [self.streams[number]]
+                is_theirs = is_relayed and any(_same(status, one) for one in self.streams)
+                is_known = stat.S_ISCHR(status.st_mode) or any(_same(status, one) for one in known)
+                if is_file or is_theirs or not is_known:
                     yield f"descriptor {number} is {target}, not what claudebox was started with"
             elif not (flags & CLOSED_AT_START or _same(status, self.pipe) or self._is_bwraps_proc(status, flags)):
                 yield f"descriptor {number} stays open: {target}"
