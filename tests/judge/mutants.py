@@ -356,11 +356,15 @@ MUTANTS = (
         options=BROKER,
     ),
     Mutant(
-        *("hide: names of keys", KERNEL, "(KERNEL_SETTINGS,), KEYS)", "(KERNEL_SETTINGS,), ())"),
+        *("hide: names of keys", KERNEL, '    "/proc/keys": "names of what you have unlocked",\n', ""),
         *("grep -q . /proc/keys && echo SHOWN", "/proc/key"),
     ),
     Mutant(
-        *("hide: settings of the kernel", KERNEL, "(KERNEL_SETTINGS,), KEYS)", "(), KEYS)"),
+        *("hide: interrupts of a device", KERNEL, '    "/proc/irq": "the same, a file for each device",\n', ""),
+        *("cat /proc/irq/*/spurious | grep -q . && echo SHOWN", "/proc/irq is open"),
+    ),
+    Mutant(
+        *("hide: settings of the kernel", KERNEL, "(KERNEL_SETTINGS,), ())", "(), ())"),
         *(no_line("/proc/sys", "ro"), "/proc/sys"),
     ),
     Mutant(

@@ -46,7 +46,8 @@ HELD = (
     ".pre-commit-config.yaml lefthook.yml Jenkinsfile .claudebox.toml .claude/settings.json "
     ".claude/settings.local.json"
 )
-OF_PROC = (("/proc/sys", READ), ("/proc/keys", NEVER), ("/proc/key-users", NEVER))
+HIDDEN_OF_PROC = "keys key-users locks interrupts irq softirqs asound sched_debug latency_stats"
+OF_PROC = (("/proc/sys", READ), *((f"/proc/{name}", NEVER) for name in HIDDEN_OF_PROC.split()))
 ROOTS_PROC = tuple((f"/proc/{name}", NEVER) for name in ("sysrq-trigger", "kcore", "kmsg", "timer_list"))
 MADE = (  # variables for the box itself; numbers may follow
     "HOME USER SHELL PATH TMPDIR XDG_RUNTIME_DIR PWD CLAUDE_CONFIG_DIR DISABLE_AUTOUPDATER DISABLE_INSTALLATION_CHECKS "
