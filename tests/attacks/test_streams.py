@@ -102,6 +102,15 @@ def test_all_that_was_written_arrives_before_the_end(box: Box) -> None:
     assert run_shell(box, script).stdout == "20000\n3 0\n"
 
 
+def test_caller_may_wait_for_the_end_before_it_reads(box: Box) -> None:
+    read_end, write_end = os.pipe()
+    words = (CLAUDEBOX, "--yes", "--quiet", "--run", "sh", "-c", "for i in $(seq 1 2000); do echo line $i; done")
+    with box.account.running(*words, cwd=box.project, stdout=write_end) as process, open(read_end) as shown:
+        os.close(write_end)
+        assert process.wait(60) == 0
+        assert shown.read().endswith("line 2000\n")
+
+
 def test_output_and_errors_in_one_pipe_keep_their_order(box: Box) -> None:
     wanted = "".join(f"out {number}\nerr {number}\n" for number in range(200))
     script = "box 'i=0; while [ $i -lt 200 ]; do echo out $i; echo err $i >&2; i=$((i+1)); done' 2>&1 | cat"

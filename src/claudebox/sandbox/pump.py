@@ -4,8 +4,7 @@ Whoever has a pipe can open it again through /proc/self/fd with other rights, an
 has it. So the box gets pipes of its own. Sockets cannot be opened again, but `/dev/stdin`, `/dev/stdout` and
 `/dev/stderr`, which scripts use, could not be opened either then.
 
-Each pipe has a thread of the parent, so that one that stands still does not stop the others. The kernel moves the bytes
-(splice): no thread holds any, so none are lost when one has to stop.
+Each pipe has a thread of the parent, so that one that stands still does not stop the others.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from __future__ import annotations
 import fcntl
 import os
 import select
+import stat
 
 from claudebox.errors import suppress
 from claudebox.files import c_call
@@ -76,14 +76,35 @@ class Pump:
 
 def carry_out(theirs: int, ours: int, stopped: int) -> None:
     """Carry what the box writes until nobody can write or read it any more, or the box has ended."""
+    os.set_blocking(ours, False)  # the box can have read what it wrote itself
     while not (ready := _wait({ours: select.POLLIN, theirs: 0, stopped: 0})).keys() & {theirs, stopped}:
         if not ready[ours] & select.POLLIN:
             return
-        _move(ours, theirs, CHUNK)
+        _pass_on(ours, theirs, CHUNK)
     # Not more than there is: who was handed a descriptor of the box could write for ever.
     left = _count(ours)
     while left > 0 and _count(ours):
-        left -= max(_move(ours, theirs, left), 0)
+        left -= _pass_on(ours, theirs, left)
+
+
+def _pass_on(source: int, target: int, most: int) -> int:
+    """Write what there is, all of it. Returns how much that was.
+
+    A full pipe is moved, which is fast. What is less has to be copied: each line that is moved keeps a page of the
+    target, which has sixteen, and who waits for the end before it reads would wait for ever.
+    """
+    if most >= CHUNK <= _count(source):
+        return max(_move(source, target, most), 0)
+    try:
+        data = rest = os.read(source, most)
+    except BlockingIOError:
+        return 0
+    while rest:
+        try:
+            rest = rest[os.write(target, rest) :]
+        except BlockingIOError:
+            _wait({target: select.POLLOUT})
+    return len(data)
 
 
 def carry_in(theirs: int, ours: int, stopped: int) -> None:
@@ -94,7 +115,7 @@ def carry_in(theirs: int, ours: int, stopped: int) -> None:
     """
     fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, 1)  # a page
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    taken = 0
+    taken = 0 if stat.S_ISFIFO(os.fstat(theirs).st_mode) else EXACT  # nothing can be copied from a socket
     while taken < EXACT:
         ready = _wait({theirs: select.POLLIN, ours: 0, stopped: 0})
         if ready.keys() & {ours, stopped}:
@@ -103,9 +124,10 @@ def carry_in(theirs: int, ours: int, stopped: int) -> None:
         if copied < 0 and ready[theirs] == select.POLLIN and not _count(theirs):
             continue  # somebody else has read it meanwhile
         if copied <= 0:
-            break  # it has ended, or is a socket
-        _wait({ours: select.POLLOUT, stopped: 0})
-        if (read := copied - _count(ours)) > 0:
+            break  # it has ended
+        has_ended = _wait({ours: select.POLLOUT, stopped: 0}) != {ours: select.POLLOUT}
+        # A program that gives its pipe more room has not read all yet, but gets no piece twice.
+        if (read := copied - (_count(ours) if has_ended else 0)) > 0:
             taken += os.splice(theirs, null, read, flags=NOT_WAITING)
     with suppress(OSError):  # this account has too many pipes
         fcntl.fcntl(ours, fcntl.F_SETPIPE_SZ, CHUNK)
