@@ -19,7 +19,7 @@ from claudebox.files import c_call
 
 CHUNK = 1 << 16
 NOT_WAITING = 2  # SPLICE_F_NONBLOCK
-EXACT = 1 << 20  # bytes: who has read so many is going to read all of them
+EXACT = 1 << 20  # bytes: whoever has read so many is going to read the rest, too
 UNREAD = 0x541B  # FIONREAD
 NUMBER = bytes(4)
 
@@ -77,24 +77,23 @@ class Pump:
 def carry_out(theirs: int, ours: int, stopped: int) -> None:
     """Carry what the box writes until nobody can write or read it any more, or the box has ended."""
     os.set_blocking(ours, False)  # the box can have read what it wrote itself
+    carried = 0
     while not (ready := _wait({ours: select.POLLIN, theirs: 0, stopped: 0})).keys() & {theirs, stopped}:
         if not ready[ours] & select.POLLIN:
             return
-        _pass_on(ours, theirs, CHUNK)
+        carried += _copy(ours, theirs, CHUNK) if carried < EXACT else max(_move(ours, theirs, CHUNK), 0)
     # Not more than there is: who was handed a descriptor of the box could write for ever.
     left = _count(ours)
     while left > 0 and _count(ours):
-        left -= _pass_on(ours, theirs, left)
+        left -= _copy(ours, theirs, left)
 
 
-def _pass_on(source: int, target: int, most: int) -> int:
+def _copy(source: int, target: int, most: int) -> int:
     """Write what there is, all of it. Returns how much that was.
 
-    A full pipe is moved, which is fast. What is less has to be copied: each line that is moved keeps a page of the
-    target, which has sixteen, and who waits for the end before it reads would wait for ever.
+    To move it would be faster. But each line that is moved keeps a page of the target, which has sixteen, and a caller
+    that waits for the end before it reads would wait for ever.
     """
-    if most >= CHUNK <= _count(source):
-        return max(_move(source, target, most), 0)
     try:
         data = rest = os.read(source, most)
     except BlockingIOError:
