@@ -364,7 +364,7 @@ MUTANTS = (
         *("cat /proc/irq/*/spurious | grep -q . && echo SHOWN", "/proc/irq is open"),
     ),
     Mutant(
-        *("hide: settings of the kernel", KERNEL, "(KERNEL_SETTINGS,), ())", "(), ())"),
+        *("hide: settings of the kernel", KERNEL, "(KERNEL_SETTINGS,), tuple(HIDDEN))", "(), tuple(HIDDEN))"),
         *(no_line("/proc/sys", "ro"), "/proc/sys"),
     ),
     Mutant(

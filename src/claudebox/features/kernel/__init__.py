@@ -34,7 +34,7 @@ ROOT_HIDDEN = (
     *("/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
     *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
 )
-KERNELS = Origin.of_rule("kernel", "its settings")
+KERNELS = Origin.of_rule("kernel", "settings, keys, events")
 KERNEL_SETTINGS = "/proc/sys"  # some belong to the namespaces of the box, and so to the account that made them
 # What the kernel shows in every namespace, and what can be learned from it. Each cover costs a start some time, so what
 # tells only how busy this host is stays (docs/security-model.md).
@@ -65,9 +65,7 @@ class KernelFeature(Feature):
             raise Problem(what, "start claudebox from an ordinary account")
         owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
         # With a cover in the way, the kernel would let no namespace of the box have a /proc.
-        covered = covers(tree, KERNELS, (KERNEL_SETTINGS,), ()) if not has_userns else []
-        for path, reason in HIDDEN.items() if not has_userns else ():
-            covered += covers(tree, Origin.of_rule("kernel", reason), (), (path,))
+        covered = covers(tree, KERNELS, (KERNEL_SETTINGS,), tuple(HIDDEN)) if not has_userns else []
         if facts.is_root:
             covered += covers(tree, ROOTS, ROOT_READ_ONLY, ROOT_HIDDEN)
         text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
