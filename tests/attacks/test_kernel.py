@@ -11,6 +11,7 @@ import pytest
 from attacks.unprotected import FILTER, without
 from claudebox.sandbox import seccomp as table
 from conftest import Account, Box, make_account
+from patience import comes_true
 
 pytestmark = [pytest.mark.req("SEC-02"), pytest.mark.root_differs("the kernel lets root write here")]
 
@@ -64,6 +65,29 @@ def test_what_the_kernel_shows_to_root_alone_is_not_there(box: Box, account: Acc
     if account.is_root:
         assert account.run("sh", "-c", look).stdout != ""
     assert box.sh(f"{look}; echo done") == "done\n"
+
+
+HOLD_LOCK = """
+import fcntl, struct, time
+file = open("locked", "w")
+fcntl.fcntl(file, 37, struct.pack("hhqqi4x", fcntl.F_WRLCK, 0, 777333, 1, 0))  # F_OFD_SETLK
+open("holds", "w").close()
+time.sleep(600)
+"""
+
+
+@pytest.mark.req("FD-01")
+def test_what_tells_of_others_is_empty(box: Box) -> None:
+    """Locks, with places that their holder chooses; and events, such as keys that are pressed."""
+    look = "cat /proc/locks /proc/interrupts /proc/softirqs /proc/irq/*/spurious 2>/dev/null; echo done"
+    with box.account.running("python3", "-c", HOLD_LOCK, cwd=box.project):
+        assert comes_true((box.project / "holds").exists)
+        outside = box.account.run("sh", "-c", look).stdout
+        assert all(sign in outside for sign in ("777333", "CPU0", "TIMER", "unhandled"))
+        assert box.sh(look) == "done\n"
+        # A new pid namespace alone hides no lock of this kind.
+        plain = "bwrap --unshare-all --ro-bind / / --proc /proc --dev /dev -- cat /proc/locks"
+        assert "777333" in box.account.run(*plain.split()).stdout
 
 
 def test_messages_of_the_kernel_cannot_be_read(box: Box) -> None:

@@ -78,28 +78,39 @@ def test_script_that_reads_lines_keeps_its_place(box: Box, account: Account) -> 
     assert account.run("sh", "-c", script, CLAUDEBOX, cwd=box.project).stdout == "one\ntwo\nthree\n"
 
 
-# A socket as standard stream belongs to the network that it was made in.
+# Sockets: the box gets pipes in their place, so that none of the host's network is in it.
 
 
-def start(account: Account, box: Box, tier: str, stream: socket.socket) -> subprocess.CompletedProcess[str]:
-    """With this socket as standard input."""
+def start(account: Account, box: Box, stream: socket.socket, *command: str) -> subprocess.CompletedProcess[str]:
+    """With this socket as standard input and output."""
     number = stream.fileno()
-    script = f'exec "$0" --yes --network {tier} --run true <&{number}'
-    return account.run("bash", "-c", script, CLAUDEBOX, cwd=box.project, pass_fds=(number,))
+    script = f'exec "$0" --yes --network none --run "$@" <&{number} >&{number}'
+    return account.run("bash", "-c", script, CLAUDEBOX, *command, cwd=box.project, pass_fds=(number,))
 
 
-@pytest.mark.req("NET-01", "NET-03", "FAIL-01")
-@pytest.mark.parametrize("tier", [pytest.param("inet", marks=pytest.mark.network), "none"])
-def test_socket_of_the_hosts_network_is_refused(box: Box, account: Account, tier: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as stream:
-        done = start(account, box, tier, stream)
-    assert done.returncode == 125
-    assert "is a socket of this host's network" in " ".join(done.stderr.split())
-
-
-@pytest.mark.req("NET-03")
-def test_unix_socket_is_fine(box: Box, account: Account) -> None:
-    """As editors and test runners use it."""
-    ours, theirs = socket.socketpair()
+@pytest.mark.req("NET-01", "NET-03", "FD-01")
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_UNIX], ids=["internet", "unix"])
+def test_socket_is_carried_and_does_not_enter(box: Box, account: Account, family: socket.AddressFamily) -> None:
+    """Editors and test runners use sockets as standard streams."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        if family == socket.AF_INET:
+            ours, theirs = socket.create_connection(server.getsockname()), server.accept()[0]
+        else:
+            ours, theirs = socket.socketpair()
     with ours, theirs:
-        assert start(account, box, "none", theirs).returncode == 0
+        ours.sendall(b"words\n")
+        ours.shutdown(socket.SHUT_WR)
+        look = "cat; readlink /proc/$$/fd/0 /proc/$$/fd/1 | cut -d: -f1"
+        done = start(account, box, theirs, "sh", "-c", look)
+        theirs.close()
+        with ours.makefile() as answer:
+            assert (done.returncode, answer.read()) == (0, "words\npipe\npipe\n"), done.stderr
+
+
+@pytest.mark.req("FAIL-01")
+def test_socket_for_messages_is_refused(box: Box, account: Account) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        done = start(account, box, theirs, "true")
+    assert done.returncode == 125
+    assert "is a socket for messages" in " ".join(done.stderr.split())

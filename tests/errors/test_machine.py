@@ -92,8 +92,8 @@ def standard_output_full(_: Scene) -> None:
 
 
 def socket_as_standard_input(_: Scene) -> None:
-    with in_its_place(0, socket.socket().detach()):
-        isolation.refuse_internet_sockets()
+    with in_its_place(0, socket.socket(type=socket.SOCK_DGRAM).detach()):
+        isolation.check_standard_streams()
 
 
 def no_pseudoterminals(scene: Scene) -> None:

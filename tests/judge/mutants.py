@@ -356,11 +356,15 @@ MUTANTS = (
         options=BROKER,
     ),
     Mutant(
-        *("hide: names of keys", KERNEL, "(KERNEL_SETTINGS,), KEYS)", "(KERNEL_SETTINGS,), ())"),
+        *("hide: names of keys", KERNEL, '    "/proc/keys": "names of what you have unlocked",\n', ""),
         *("grep -q . /proc/keys && echo SHOWN", "/proc/key"),
     ),
     Mutant(
-        *("hide: settings of the kernel", KERNEL, "(KERNEL_SETTINGS,), KEYS)", "(), KEYS)"),
+        *("hide: interrupts of a device", KERNEL, '    "/proc/irq": "the same, a file for each device",\n', ""),
+        *("cat /proc/irq/*/spurious | grep -q . && echo SHOWN", "/proc/irq is open"),
+    ),
+    Mutant(
+        *("hide: settings of the kernel", KERNEL, "(KERNEL_SETTINGS,), tuple(HIDDEN))", "(), tuple(HIDDEN))"),
         *(no_line("/proc/sys", "ro"), "/proc/sys"),
     ),
     Mutant(
@@ -668,6 +672,16 @@ MUTANTS = (
         *("descriptor: standard input is the user's file", "process/isolation.py"),
         *("    if not stat.S_ISREG(os.fstat(0).st_mode):", "    if True:"),
         *("readlink /proc/$$/fd/0 | grep -q prompt.txt && echo SHOWN", "prompt.txt"),
+    ),
+    Mutant(
+        *("descriptor: standard output is the caller's pipe", "sandbox/pump.py"),
+        *("            os.dup2(descriptor, stream)\n", "            pass\n"),
+        *("echo SHOWN", "descriptor 1 is pipe"),
+    ),
+    Mutant(
+        *("descriptor: the caller's pipe is taken for one of the box", "sandbox/pump.py"),
+        *("self.for_box[stream] = made[which]", "self.for_box[stream] = os.dup(stream)"),
+        *("echo SHOWN", "descriptor 1 is pipe"),
     ),
     # Namespaces
     Mutant(

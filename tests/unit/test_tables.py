@@ -7,7 +7,7 @@ import pytest
 from claudebox.features.broker.credential import OTHER_PROVIDERS
 from claudebox.features.claude.configuration import KEPT_OUT
 from claudebox.features.environment import LOADER_NAMES, LOADER_PREFIXES
-from claudebox.features.kernel import ROOT_HIDDEN, ROOT_READ_ONLY
+from claudebox.features.kernel import HIDDEN, ROOT_HIDDEN, ROOT_READ_ONLY
 from claudebox.features.secrets.table import IN_GIT, IN_SKIPPED, WORDS
 from claudebox.features.secrets.table import ROWS as SECRETS
 from claudebox.host.secrets import (
@@ -33,6 +33,7 @@ TABLES: dict[str, tuple[str, ...]] = {
         *(*IN_SKIPPED, *WORDS),
     ),
     "parts of /proc that root does not have": (*ROOT_READ_ONLY, *ROOT_HIDDEN),
+    "parts of /proc that no box has": tuple(HIDDEN),
     "variables that bwrap must not have": (*LOADER_PREFIXES, *LOADER_NAMES),
     "names of secrets": (*STRONG_WORDS, *WEAK_WORDS, *PASS_WORDS),
     "beginnings of tokens": TOKEN_PREFIXES,

@@ -175,19 +175,14 @@ def check_standard_streams() -> None:
                 f"descriptor {descriptor} is a directory, which would open everything below it to the box",
                 "redirect from a file instead",
             )
-
-
-def refuse_internet_sockets() -> None:
-    """Refuse standard streams that are sockets: they stay in the host's network, and can be connected elsewhere."""
-    for descriptor in (0, 1, 2):
         if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
             import socket
 
             with socket.socket(fileno=os.dup(descriptor)) as stream:
-                family = stream.family
-            if family != socket.AF_UNIX:
+                is_stream = stream.type == socket.SOCK_STREAM
+            if not is_stream:
                 raise Problem(
-                    f"descriptor {descriptor} is a socket of this host's network, which the box would get with it",
+                    f"descriptor {descriptor} is a socket for messages, and a box has only streams of bytes",
                     "put a pipe in between: … | claudebox … | …",
                 )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from claudebox.sandbox.law import Law, Rule
 
-    Streams = list[os.stat_result]  # standard input, output and errors, before any feature acted
+    Streams = list[os.stat_result]  # the standard streams that the box is to have
 
 # How much a box may have of a place. What is LATER is writable in a layer alone, which lands when the user says so.
 NEVER, READ, LATER, WRITE = range(4)
@@ -197,6 +197,7 @@ class Judge:
             yield "its seccomp filter is another one"
 
     def _of_descriptors(self) -> Iterator[str]:
+        terminal = self._terminal()
         for name in os.listdir(f"{self.process}/fd"):
             path, number = f"{self.process}/fd/{name}", int(name)
             target, status = os.readlink(path), os.stat(path)
@@ -204,10 +205,17 @@ class Judge:
                 flags = int(dict(line.split(b":", 1) for line in file if b":" in line)[b"flags"], 8)
             if number < len(self.streams):
                 is_file = number == 0 and stat.S_ISREG(status.st_mode) and not target.startswith(MEMORY)
-                if is_file or not (_same(status, self.streams[number]) or stat.S_ISCHR(status.st_mode)):
+                is_own = _same(status, self.streams[number]) or status.st_rdev == terminal != 0
+                if is_file or not is_own:
                     yield f"descriptor {number} is {target}, not what claudebox was started with"
             elif not (flags & CLOSED_AT_START or _same(status, self.pipe) or self._is_bwraps_proc(status, flags)):
                 yield f"descriptor {number} stays open: {target}"
+
+    def _terminal(self) -> int:
+        """The device of the box's own terminal; 0 if it has none."""
+        with open(f"{self.process}/stat", "rb") as file:
+            number = int(file.read().rpartition(b") ")[2].split()[4])
+        return os.makedev(number >> 8 & 0xFFF, (number & 0xFF) | (number >> 12 & 0xFFF00))
 
     def _is_bwraps_proc(self, status: os.stat_result, flags: int) -> bool:
         """Whether it is the /proc that bwrap works with, and closes before the program starts."""

@@ -7,6 +7,7 @@ never loads). Everything else is a step of the Plan, which its feature does.
 from __future__ import annotations
 
 import os
+import stat
 
 from claudebox.errors import CANNOT_EXECUTE, Problem, suppress
 from claudebox.files import c_call, prepare
@@ -19,7 +20,6 @@ from claudebox.process.isolation import (
     close_all_but,
     fork_into_namespaces,
     leave_session_keyring,
-    refuse_internet_sockets,
     scope_to_box,
     seal_standard_input,
 )
@@ -32,6 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from claudebox.sandbox.pump import Pump
+
 
 def launch(launch: Launch) -> NoReturn:
     """Start the box, wait for its end, do what comes afterwards, and end as the program in it did.
@@ -41,8 +43,6 @@ def launch(launch: Launch) -> NoReturn:
     """
     plan = launch.plan
     check_standard_streams()
-    if not plan.network.is_hosts:
-        refuse_internet_sockets()
     seal_standard_input()
     streams = [os.fstat(descriptor) for descriptor in (0, 1, 2)]
     prepare(plan.preparations)
@@ -50,6 +50,9 @@ def launch(launch: Launch) -> NoReturn:
     companions = [feature.beside(launch) for feature in launch.acts(Step.BESIDE)]
     for feature in launch.acts(Step.BEFORE):
         feature.before(launch)
+    pump = make_pump(streams)
+    if pump is not None:
+        streams = [pump.streams.get(number, stream) for number, stream in enumerate(streams)]
     gate = Gate(plan.kernel.seccomp, expect(launch.mounts, plan.review), plan.law, streams)
     descriptors = [gate.for_bwrap]
     options = open_options(launch, gate, descriptors)
@@ -66,7 +69,8 @@ def launch(launch: Launch) -> NoReturn:
         from claudebox.sandbox.parent import Attendant
 
         pipes = tuple(ours for _, (ours, _) in inside)
-        Attendant(child, terminal, companions, pipes, has_namespace=has_namespace).attend(launch, gate, starting, above)
+        attendant = Attendant(child, terminal, companions, pipes, pump, has_namespace=has_namespace)
+        attendant.attend(launch, gate, starting, above)
     os.close(above)
     die_with_parent()
     if has_ended(below):
@@ -76,7 +80,19 @@ def launch(launch: Launch) -> NoReturn:
         feature.mount(launch)
     for feature, ends in inside:
         feature.inside(launch, *ends)
+    if pump is not None:
+        pump.enter()
     become_bwrap(launch, options, descriptors)
+
+
+def make_pump(streams: list[os.stat_result]) -> Pump | None:
+    """What carries the standard streams that are pipes or sockets; None if none of them is."""
+    relayed = [number for number, one in enumerate(streams) if stat.S_ISFIFO(one.st_mode) or stat.S_ISSOCK(one.st_mode)]
+    if not relayed:
+        return None
+    from claudebox.sandbox.pump import Pump
+
+    return Pump(relayed)
 
 
 LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249 bytes, and a path may be longer

@@ -48,7 +48,8 @@ HELD = (
     ".pre-commit-config.yaml lefthook.yml Jenkinsfile .claudebox.toml .claude/settings.json "
     ".claude/settings.local.json"
 )
-OF_PROC = (("/proc/sys", READ), ("/proc/keys", NEVER), ("/proc/key-users", NEVER))
+HIDDEN_OF_PROC = "keys key-users locks interrupts irq softirqs asound sched_debug latency_stats"
+OF_PROC = (("/proc/sys", READ), *((f"/proc/{name}", NEVER) for name in HIDDEN_OF_PROC.split()))
 ROOTS_PROC = tuple((f"/proc/{name}", NEVER) for name in ("sysrq-trigger", "kcore", "kmsg", "timer_list"))
 ONE_FILE, WRITTEN = "--debug-file", ("--add-dir", "--debug-file")  # options of claude
 MOST_OF_CLAUDES = 16 << 20  # bytes of a file of settings

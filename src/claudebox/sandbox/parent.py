@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from claudebox.model import Deed
+    from claudebox.sandbox.pump import Pump
     from claudebox.sandbox.terminal.relay import Relay
 
 FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
@@ -48,6 +49,7 @@ class Attendant:
         terminal: BoxTerminal | None,
         companions: list[Companion],
         pipes: tuple[int, ...],
+        pump: Pump | None = None,
         *,
         has_namespace: bool,
     ) -> None:
@@ -56,6 +58,7 @@ class Attendant:
         self.companions = companions
         self.not_ready = {companion.life: companion for companion in companions}
         self.lives = (*pipes, *self.not_ready)  # each ends with something that the box must not outlive
+        self.pump = pump  # there is one if a standard stream is a pipe
         self.has_namespace = has_namespace
         self.relay: Relay | None = None  # there is one if there is a terminal
         self.waking = -1  # a pipe with the numbers of the signals that have come
@@ -91,7 +94,8 @@ class Attendant:
         if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:
             signal.signal(signal.SIGINT, lambda *_: os.kill(self.child, signal.SIGINT))
         terminal = () if self.terminal is None else self.terminal.descriptors
-        close_all_but([starting, *self.lives, above, *terminal, *gate.descriptors])
+        pump = () if self.pump is None else self.pump.descriptors
+        close_all_but([starting, *self.lives, above, *terminal, *gate.descriptors, *pump])
         forget_arguments()
         os.read(starting, 1)
         self.hear_signals()
@@ -107,6 +111,8 @@ class Attendant:
 
             self.relay = Relay(self.terminal, self.child, self.read_signals, self._limit_time_after_hangup)
         _let_go_of_streams()
+        if self.pump is not None:
+            self.pump.start()
         has_mounts = self.wait(gate.ours)
         if self.relay is not None:
             self.relay.begin()
@@ -137,6 +143,20 @@ class Attendant:
             self.problem = self.problem or not_made()
         if not self.has_namespace:
             end_orphans()
+        if self.pump is not None:
+            self._wait_for_streams(self.pump)
+
+    def _wait_for_streams(self, pump: Pump) -> None:
+        """Wait until all that the box has written is where it belongs, or somebody wants us to end."""
+        os.close(pump.stop)
+        poll = select.poll()
+        for descriptor in (self.waking, pump.ended):
+            poll.register(descriptor, select.POLLIN)
+        while pump.ended not in dict(poll.poll()):
+            ending = {*_read_waking(self.waking)}.intersection((*FROM_THE_TERMINAL, *FOR_THE_PROGRAM, signal.SIGALRM))
+            self.passed_on |= ending
+            if ending:
+                return
 
     def wait(self, gate: int = -1) -> bool:
         """Wait until bwrap has made the mounts, if this is the gate, or until the box has ended.
@@ -247,7 +267,6 @@ class Attendant:
             self.passed_on.update({*_read_waking(self.waking)}.intersection(FOR_THE_PROGRAM))
         # A closed window sends several. If one has come, nobody is asked any more, so all of this ends by itself.
         _handle(FOR_THE_PROGRAM, _do_nothing if self.passed_on or self.has_lost_terminal() else signal.SIG_DFL)
-        os.set_blocking(2, True)  # if it is a pipe, the program had it, too
         if self.has_lost_terminal() and os.fstat(2).st_rdev:
             # It is a device, so it is that terminal. To fail to say something would end what is being done.
             os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), 2)

@@ -28,16 +28,27 @@ LIFE_FINDING = Finding(
 # What root owns in /proc and could write without any capability, such as the host's core_pattern. Other accounts may
 # not touch it anyway.
 ROOTS = Origin.of_rule("root", "root's part of the kernel")
-ROOT_READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq")
+ROOT_READ_ONLY = ("/proc/bus", "/proc/fs")
 ROOT_HIDDEN = (
-    *("/proc/acpi", "/proc/asound", "/proc/driver", "/proc/kcore", "/proc/latency_stats", "/proc/mtrr"),
-    *("/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
+    *("/proc/acpi", "/proc/driver", "/proc/kcore", "/proc/mtrr"),
+    *("/proc/scsi", "/proc/sysrq-trigger", "/proc/timer_list", "/proc/kmsg", "/proc/slabinfo"),
     *("/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/pagetypeinfo", "/proc/vmallocinfo"),
 )
-# Settings, and names of keys, which the kernel shows in every namespace.
-KERNELS = Origin.of_rule("kernel", "settings and names of keys")
+KERNELS = Origin.of_rule("kernel", "settings, keys, events")
 KERNEL_SETTINGS = "/proc/sys"  # some belong to the namespaces of the box, and so to the account that made them
-KEYS = ("/proc/keys", "/proc/key-users")  # names of what the user has unlocked
+# What the kernel shows in every namespace, and what can be learned from it. Each cover costs a start some time, so what
+# tells only how busy this host is stays (docs/security-model.md).
+HIDDEN = {
+    "/proc/keys": "names of what you have unlocked",
+    "/proc/key-users": "how many keys each account has",
+    "/proc/locks": "locks of every program, at places in a file that another box can choose to tell something",
+    "/proc/interrupts": "counts the keys that you press, and packets",
+    "/proc/irq": "the same, a file for each device",
+    "/proc/softirqs": "the same, by kind",
+    "/proc/asound": "who plays or records sound, and when",
+    "/proc/sched_debug": "names of all processes, before Linux 5.13",
+    "/proc/latency_stats": "what every program waits for",
+}
 OPTION = "- user namespaces: `--userns on`; Chromium does not need them if you start it with `--no-sandbox`\n"
 
 
@@ -54,7 +65,7 @@ class KernelFeature(Feature):
             raise Problem(what, "start claudebox from an ordinary account")
         owns_pid_namespace = not keeps_namespaces_from_us(tree, host.person.uid)
         # With a cover in the way, the kernel would let no namespace of the box have a /proc.
-        covered = covers(tree, KERNELS, (KERNEL_SETTINGS,), KEYS) if not has_userns else []
+        covered = covers(tree, KERNELS, (KERNEL_SETTINGS,), tuple(HIDDEN)) if not has_userns else []
         if facts.is_root:
             covered += covers(tree, ROOTS, ROOT_READ_ONLY, ROOT_HIDDEN)
         text = "programs in the box can become root of namespaces, where more of the kernel can be attacked"
