@@ -798,7 +798,7 @@ MUTANTS = (
         deed = decoys.made(launch, root)
         import os
         from claudebox.files import c_call
-        from claudebox.process.isolation import enter_as_owner
+        from claudebox.process.companion import enter_as_owner
         if (child := os.fork()) == 0:
             enter_as_owner(os.path.dirname(root) + "/ns/mnt", 0x20000)
             c_call("umount2", f"{launch.plan.project}/.git/config".encode(), 2)

@@ -14,7 +14,7 @@ from claudebox.errors import Problem, suppress
 from claudebox.files import c_call
 from claudebox.model import Port
 from claudebox.process import signal
-from claudebox.process.isolation import SET_PARENT_DEATH_SIGNAL, advice, close_all_but
+from claudebox.process.isolation import NEW_USER_NAMESPACE, SET_PARENT_DEATH_SIGNAL, advice, close_all_but
 from claudebox.record import Record
 
 TYPE_CHECKING = False
@@ -241,3 +241,13 @@ def make_log(name: str) -> int:
 
 def log_content(log: int) -> str:
     return os.pread(log, LOG_SIZE, 0).rstrip(b"\0").decode(errors="replace").strip()
+
+
+GET_OWNER = 0xB701  # NS_GET_USERNS
+
+
+def enter_as_owner(path: str, kind: int) -> bool:
+    """Enter a namespace of the box, with the rights of whoever made the user namespace that owns it."""
+    namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    owner = c_call("ioctl", namespace, GET_OWNER)
+    return c_call("setns", owner, NEW_USER_NAMESPACE) == 0 and c_call("setns", namespace, kind) == 0

@@ -91,16 +91,6 @@ def enter_network_namespace(settings: tuple[tuple[str, str], ...]) -> None:
             write(f"/proc/sys/net/{name}", value)
 
 
-GET_OWNER = 0xB701  # NS_GET_USERNS
-
-
-def enter_as_owner(path: str, kind: int) -> bool:
-    """Enter a namespace of the box, with the rights of whoever made the user namespace that owns it."""
-    namespace = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    owner = c_call("ioctl", namespace, GET_OWNER)
-    return c_call("setns", owner, NEW_USER_NAMESPACE) == 0 and c_call("setns", namespace, kind) == 0
-
-
 def refuse(kind: str) -> NoReturn:
     raise Problem(f"the kernel does not let claudebox make a {kind} namespace for the box", *advice())
 

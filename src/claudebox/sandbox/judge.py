@@ -145,10 +145,14 @@ class Judge:
 
     def _has_ended(self) -> bool:
         try:
-            with open(f"{self.process}/stat", "rb") as file:
-                return file.read().rpartition(b") ")[2][:1] in b"ZX"
+            return self._stat()[0] in (b"Z", b"X")
         except OSError:
             return True
+
+    def _stat(self) -> list[bytes]:
+        """The state of the box's first process, and what follows it in its `stat`."""
+        with open(f"{self.process}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2].split()
 
     def breaches(self) -> Iterator[str]:
         yield from self._of_process()
@@ -213,8 +217,7 @@ class Judge:
 
     def _terminal(self) -> int:
         """The device of the box's own terminal; 0 if it has none."""
-        with open(f"{self.process}/stat", "rb") as file:
-            number = int(file.read().rpartition(b") ")[2].split()[4])
+        number = int(self._stat()[4])
         return os.makedev(number >> 8 & 0xFFF, (number & 0xFF) | (number >> 12 & 0xFFF00))
 
     def _is_bwraps_proc(self, status: os.stat_result, flags: int) -> bool:
@@ -302,7 +305,8 @@ class Judge:
         for place, rule in ((place, rule) for place, rule in rules if rule is not None):
             if rule.access == NEVER:
                 yield f"{row.path} shows {place}: {rule.why}"
-            inner = [f"envs/{name}/" for name in _names(f"{place}/envs")] if rule.without else []
+            envs = f"{place}/envs" if rule.without else ""
+            inner = [f"envs/{name}/" for name in os.listdir(envs)] if os.path.isdir(envs) else []
             for name in (f"{top}{name}" for top in ("", *inner) for name in rule.without):
                 if self.box.holder(f"{row.path}/{name}") is row:
                     yield from self._of_part(row, f"{place}/{name}", f"{row.path}/{name}", "it may hold tokens")
@@ -359,10 +363,9 @@ class Judge:
 
 
 def refusal(*breaches: str) -> Problem:
-    what = "; ".join(breaches[:MOST_NAMED])
     more = f"; and {len(breaches) - MOST_NAMED} more" if len(breaches) > MOST_NAMED else ""
-    hint = "see what is allowed: claudebox --audit\n      start it again; if it stays so, please report it"
-    return Problem(f"the box has what the law does not allow, and was not started: {what}{more}", hint)
+    what = f"the box has what the law does not allow, and was not started: {'; '.join(breaches[:MOST_NAMED])}{more}"
+    return Problem(what, "see what is allowed: claudebox --audit\n      start it again; if it stays so, report it")
 
 
 def _content(path: str) -> bytes:
@@ -375,13 +378,6 @@ def _status(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-
-
-def _names(path: str) -> list[str]:
-    try:
-        return os.listdir(path)
-    except OSError:
-        return []
 
 
 def _same(one: os.stat_result, other: os.stat_result) -> bool:

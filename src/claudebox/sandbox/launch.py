@@ -32,8 +32,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from claudebox.sandbox.pump import Pump
-
 
 def launch(launch: Launch) -> NoReturn:
     """Start the box, wait for its end, do what comes afterwards, and end as the program in it did.
@@ -50,8 +48,12 @@ def launch(launch: Launch) -> NoReturn:
     companions = [feature.beside(launch) for feature in launch.acts(Step.BESIDE)]
     for feature in launch.acts(Step.BEFORE):
         feature.before(launch)
-    pump = make_pump(streams)
-    if pump is not None:
+    pump, of_others = None, (stat.S_IFIFO, stat.S_IFSOCK)  # a pipe could be opened again, with other rights
+    carried = [number for number, one in enumerate(streams) if stat.S_IFMT(one.st_mode) in of_others]
+    if carried:
+        from claudebox.sandbox.pump import Pump
+
+        pump = Pump(carried)
         streams = [pump.streams.get(number, stream) for number, stream in enumerate(streams)]
     gate = Gate(plan.kernel.seccomp, expect(launch.mounts, plan.review), plan.law, streams)
     descriptors = [gate.for_bwrap]
@@ -83,16 +85,6 @@ def launch(launch: Launch) -> NoReturn:
     if pump is not None:
         pump.enter()
     become_bwrap(launch, options, descriptors)
-
-
-def make_pump(streams: list[os.stat_result]) -> Pump | None:
-    """What carries the standard streams that are pipes or sockets; None if none of them is."""
-    relayed = [number for number, one in enumerate(streams) if stat.S_ISFIFO(one.st_mode) or stat.S_ISSOCK(one.st_mode)]
-    if not relayed:
-        return None
-    from claudebox.sandbox.pump import Pump
-
-    return Pump(relayed)
 
 
 LONGEST_LABEL = 60  # characters, of up to four bytes each: the kernel takes 249 bytes, and a path may be longer

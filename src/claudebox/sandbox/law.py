@@ -1,6 +1,6 @@
 """Says what a box may have, whatever the features decide. The judge (`judge.py`) holds each box against it.
 
-The law comes from what the user said, the project, the places of claudebox's own state, and the tables below: never
+The law comes from what the user said, the project, the places of claudebox's own state, and tables: never
 from what a feature contributes. What features find by looking around, such as toolchains, is here as a kind with a
 bound: read-only, below these directories, without these files.
 """

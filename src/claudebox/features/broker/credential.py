@@ -34,8 +34,8 @@ from claudebox.host.variables import (
 from claudebox.model import HIDE, Address, Broker, EnvVar, Finding, Grant, Launch, Mount, Origin, Proxy, Step
 from claudebox.output.section import Section
 from claudebox.paths import absolute, shorten_home
-from claudebox.process.companion import Companion, start_beside, watch_own_end
-from claudebox.process.isolation import NEW_NETWORK_NAMESPACE, enter_as_owner
+from claudebox.process.companion import Companion, enter_as_owner, start_beside, watch_own_end
+from claudebox.process.isolation import NEW_NETWORK_NAMESPACE
 from claudebox.record import Record
 from claudebox.settings import Amount, EnvWish, Settings
 from claudebox.settings.table import ENV, FULL, HOST_PORTS, INET, NETWORK, ON, PUBLISH

@@ -38,8 +38,8 @@ from claudebox.features.secrets.table import is_swap, original
 from claudebox.files import c_call
 from claudebox.host.walk import GIT, SKIPPED
 from claudebox.paths import is_inside, parents
-from claudebox.process.companion import DONE, END, READY, die_with_parent
-from claudebox.process.isolation import NEW_MOUNT_NAMESPACE, enter_as_owner
+from claudebox.process.companion import DONE, END, READY, die_with_parent, enter_as_owner
+from claudebox.process.isolation import NEW_MOUNT_NAMESPACE
 from claudebox.sandbox.mounts import find_appearances
 from claudebox.text import cut, escape
 
