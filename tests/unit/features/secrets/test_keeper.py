@@ -19,6 +19,7 @@ MANY = 200
 
 def hand_of(project: Path, directories: tuple[str, ...] = ()) -> keeper.Hand:
     judging = SimpleNamespace(
+        facts=SimpleNamespace(host=SimpleNamespace(began=0)),
         directories=lambda: directories, also={}, kind=lambda path: ("all", "") if ".env" in path else None
     )
     numbers = {f"{project}/.env": 0}
