@@ -42,7 +42,7 @@ def test_masked_file_comes_before_a_flood(hand: keeper.Hand, tmp_path: Path, mon
         (tmp_path / f"{number}").mkdir()
     (tmp_path / ".env").touch()
     looked = list[tuple[str, int]]()
-    monkeypatch.setattr(hand, "look", lambda path, _: looked.append((path, len(hand.watches.directories))))
+    monkeypatch.setattr(hand, "look", lambda path, *_, **__: looked.append((path, len(hand.watches.directories))))
     before = len(hand.watches.directories)
     hand.take_events()
     assert looked == [(f"{tmp_path}/.env", before)]
@@ -98,7 +98,7 @@ def test_flood_holds_up_no_new_file_for_ever(
     """The box makes names that say nothing, faster than they are looked at. The kernel may lose some, too."""
     monkeypatch.setattr(keeper, "MOST_NEWS", 5)
     looked = list[str]()
-    monkeypatch.setattr(hand, "look", lambda path, _: looked.append(path))
+    monkeypatch.setattr(hand, "look", lambda path, *_, **__: looked.append(path))
     for number in range(MANY):
         (tmp_path / f"{number}").mkdir()
         hand.watches.add(f"{tmp_path}/{number}")
