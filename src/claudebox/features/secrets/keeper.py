@@ -141,12 +141,15 @@ class Hand:
 
     def take_events(self) -> None:
         events = self.watches.read_events()
-        is_whole, now = events is not None, time.monotonic()
+        is_whole, now = not self.watches.has_lost, time.monotonic()
         for path, had_come in self.watches.take_left().items():
             # While a mask is on, only the host moves a file: as an editor does before it writes another one.
             if path in self.at_start and (had_come or now - self.bared.get(path, 0.0) < LONG):
                 self.gaps.tell_replaced(path)
-        events = events if events is not None else dict.fromkeys(self.numbers, 0)
+        if not is_whole:
+            self.watches.has_lost = False
+            self.gaps.tell_lost()
+            events = dict.fromkeys(self.numbers, 0) | events
         for path, first in self.watches.take_renamed().items():
             here = open_beneath(self.host, path, files.NAME_ONLY) if first not in self.numbers else -1
             if here >= 0:  # else it has gone on, and is told of by its first name
@@ -380,6 +383,7 @@ class Watches:
         self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
         self.next_sweep = 0.0
         self.is_full = False  # whether there was too much to watch
+        self.has_lost = False  # whether the kernel has lost something that happened
         self.events = c_call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
         if self.events < 0:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
@@ -483,15 +487,15 @@ class Watches:
         """The path that a directory has now: somebody may have moved one that it lies in."""
         return path_of(self.directories[number])
 
-    def read_events(self) -> dict[str, int] | None:
-        """What has changed, and how; None if the kernel has lost something."""
+    def read_events(self) -> dict[str, int]:
+        """What has changed, and how."""
         data, found, moved = os.read(self.events, 1 << 16), dict[str, int](), dict[int, str]()
         while data:
             number, event, cookie = (int.from_bytes(data[at : at + INT], "little", signed=True) for at in (0, 4, 8))
             end = EVENT + int.from_bytes(data[12:EVENT], "little")
             if event & LOST:
-                return None
-            if event & IGNORED:
+                self.has_lost = True
+            elif event & IGNORED:
                 self.forget(number)
             elif number in self.directories and (above := self.path_of(number)):
                 path = f"{above}/{os.fsdecode(data[EVENT:end].rstrip(bytes(1)))}"
@@ -668,6 +672,7 @@ MOST_TOLD = 5  # files that are named, of each kind: so the agent cannot use up 
 HAD, AWAY, BRIEF, OTHER = "in files that the agent has", "gone again", "readable for some ms", ""
 LONGEST_NAME = 18  # characters: what is said has to fit into a row of 80
 FULL = "there is too much to watch: a new file with a secret in the last directories is masked at the next start only"
+MUCH = "so much happened that not everything could be looked at"
 
 
 class Gaps:
@@ -724,6 +729,11 @@ class Gaps:
     def tell_full(self) -> None:
         self.is_full = True
         self.say("", FULL, OTHER)
+
+    def tell_lost(self) -> None:
+        if ("", OTHER) not in self.told:
+            self.told.add(("", OTHER))
+            self.say("", MUCH, OTHER)
 
     def note(self) -> None:
         """Have it all said at the end, the graver first. This never becomes shorter."""

@@ -97,6 +97,7 @@ def test_flood_holds_up_no_new_file_for_ever(
 ) -> None:
     """The box makes names that say nothing, faster than they are looked at. The kernel may lose some, too."""
     monkeypatch.setattr(keeper, "MOST_NEWS", 5)
+    monkeypatch.setattr(os, "fork", lambda: 1)
     looked = list[str]()
     monkeypatch.setattr(hand, "look", lambda path, _: looked.append(path))
     for number in range(MANY):
@@ -109,7 +110,8 @@ def test_flood_holds_up_no_new_file_for_ever(
             (tmp_path / f"0/{turn}-{number}").touch()
         if is_lost:
             os.read(hand.watches.events, 1 << 16)
-            monkeypatch.setattr(hand.watches, "read_events", lambda: None)
+            monkeypatch.setattr(hand.watches, "read_events", dict)
+            hand.watches.has_lost = True
         hand.take_events()
         hand.read_on()
         if f"{tmp_path}/{MANY - 1}/.env.new" in looked:
@@ -231,3 +233,23 @@ def test_new_file_keeps_its_first_name_until_it_was_opened(
     between.rename(moved)
     settle(hand)
     assert where_asked(hand, new) == (["gone"] if is_one_look and "/" in end else [str(moved)])
+
+
+def test_what_came_before_the_kernel_lost_something_counts(
+    hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fork", lambda: 1)
+    (tmp_path / "notes").touch()
+    settle(hand)
+    new = tmp_path / ".env.prod"
+    new.write_text("DB_PASSWORD=x")
+    new.unlink()
+    data = os.read(hand.watches.events, 1 << 16)
+    lost = b"".join(part.to_bytes(4, "little", signed=True) for part in (-1, keeper.LOST, 0, 0))
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "read", lambda *_: data + lost)
+            hand.take_events()
+        settle(hand)
+    assert where_asked(hand, new) == ["gone"]
+    assert (tmp_path / "notes").read_text() == f"claudebox: {keeper.MUCH}\n"
