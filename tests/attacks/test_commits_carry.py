@@ -42,6 +42,8 @@ git checkout -q --detach HEAD && git update-ref HEAD "$(carry HEAD .travis.yml)"
 carry HEAD b/.envrc > .git/ORIG_HEAD; echo ref: ORIG_HEAD > .git/refs/heads/led && git rev-parse -q --verify led
 printf '%s\trefs/heads/tab\n' "$(carry HEAD c/.envrc)" >> .git/packed-refs && git rev-parse -q --verify tab
 echo $merged > .git/AUTO_MERGE; echo ref: AUTO_MERGE > .git/refs/tags/auto && git rev-parse -q --verify auto
+left=$(carry HEAD g/.envrc); zero=$(git rev-parse HEAD)
+printf '%s %s a <a@b.c> 1700000000 +0000\tcheckout: moving from %s to main\n' $zero $zero $left >> .git/logs/HEAD
 mkdir .git/rebase-merge; echo $aborted > .git/rebase-merge/orig-head
 """
 NAMED = {
@@ -57,6 +59,7 @@ NAMED = {
     "commit 1 of HEAD changes .travis.yml",
     "commit 1 of branch loud changes a/.envrc",
     "commit 2 of ORIG_HEAD changes b/.envrc",
+    "commit 1 of HEAD's log changes g/.envrc",
     "commit 2 of branch tab changes c/.envrc",
     "commit 1 of AUTO_MERGE changes d/.envrc",
     "commit 1 of branch loose changes e/.envrc",

@@ -262,7 +262,10 @@ def _some(texts: list[str] | tuple[str, ...]) -> str:
 def _label(name: str) -> str:
     kind, _, rest = name.removeprefix("refs/").partition("/")
     rest = rest if len(rest) <= LONGEST_NAME else f"{rest[:LONGEST_NAME]}…"
-    return f"{KINDS[kind]}{rest}" if kind in KINDS else "a stash" if kind.startswith("stash") else name.split(" ")[0]
+    if kind in KINDS:
+        return f"{KINDS[kind]}{rest}"
+    log = {"HEAD@": "HEAD's log", "stash@": "a stash", "stash": "a stash"}
+    return log.get(kind.partition("{")[0], name.split(" ")[0])
 
 
 def find_base(bwrap: str, git_dir: str, before: Iterable[str], tip: str) -> str:

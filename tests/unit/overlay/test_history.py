@@ -82,3 +82,13 @@ def test_what_is_no_commit_is_refused(content: bytes, kind: bytes) -> None:
     for name in (hash_of(kind, content), b"\0" * 20):
         with pytest.raises(CannotTell):
             objects.commit(name)
+
+
+def test_heads_log_names_commits(tmp_path: Path) -> None:
+    """`git checkout -` goes where a line says that it came from; those of worktrees have their own."""
+    now, was, left, of_worktree = ("1" * 40, "2" * 40, "3" * 40, "4" * 40)
+    for place, commit in ((tmp_path, left), (tmp_path / "worktrees/one", of_worktree)):
+        (place / "logs").mkdir(parents=True)
+        line = f"{was} {now} a <a@b.c> 1700000000 +0000\tcheckout: moving from {commit} to main\n"
+        (place / "logs/HEAD").write_text(f"{'0' * 40} {was} a <a@b.c> 1700000000 +0000\tcommit\n{line}")
+    assert {*read_refs(Tree(), str(tmp_path)).tips.values()} == {now, was, left, of_worktree}

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 SHOW, GONE = -1, -2  # what the head says of a file that holds no secret; of one that does, or did, and is at no path
 LONGEST_PATH = 5000  # bytes of a message between the two
-MOST_HELD = 500  # descriptors of files that wait
+MOST_HELD = 400  # descriptors of files that wait
 MOST_ASKED = 10  # files about which the hand asks before it has answers
 GRACE = 0.2  # seconds for which a new file waits for the head
 MOST_NEWS = 20_000  # instead of more, or if the kernel has lost some, all directories are looked at
@@ -143,15 +143,24 @@ class Hand:
 
     def take_events(self) -> None:
         events = self.watches.read_events()
-        is_whole, now = events is not None, time.monotonic()
+        is_whole, now = not self.watches.has_lost, time.monotonic()
         for path, had_come in self.watches.take_left().items():
             # While a mask is on, only the host moves a file: as an editor does before it writes another one.
             if path in self.at_start and (had_come or now - self.bared.get(path, 0.0) < LONG):
                 self.gaps.tell_replaced(path)
-        for path in self.watches.renamed:
-            self.news.pop(path, None)
-            self.waiting.pop((path, 0), None)
-        events = events if events is not None else dict.fromkeys(self.numbers, 0)
+        if not is_whole:
+            self.watches.has_lost = False
+            self.gaps.tell_lost()
+            events = dict.fromkeys(self.numbers, 0) | events
+        for path, first in self.watches.take_renamed().items():
+            here = open_beneath(self.host, path, files.NAME_ONLY) if first not in self.numbers else -1
+            if here >= 0:  # else it has gone on, and is told of by its first name
+                self.news.pop(first, None)
+                self.waiting.pop((first, 0), None)
+                events.pop(first, None)
+                self.follow(first, here)
+        for path, here in self.watches.take_written():
+            self.follow(path, here)
         for path in self.numbers.keys() & events.keys():
             self.meet(path, events.pop(path))
         for path, event in events.items():
@@ -217,6 +226,19 @@ class Hand:
         elif has_come or (event and not is_first):
             self.waiting[path, 0] = -1  # behind those that it may be a copy of
 
+    def follow(self, first: str, here: int) -> None:
+        """Have a file judged by the name that it had first, wherever the box has moved it since."""
+        status = os.fstat(here)
+        is_held = False
+        if stat.S_ISREG(status.st_mode):
+            self.watches.add_file(first, here)
+            if status.st_size:
+                is_held = self.has_room_for(first, here)
+            else:
+                self.gaps.note_shown(first, status)
+        if not is_held:
+            os.close(here)
+
     def is_news(self, path: str, here: int, watch: int) -> bool:
         """Whether a file has to be judged that is not known yet."""
         status = os.fstat(here)
@@ -236,6 +258,10 @@ class Hand:
             if inode in self.bare:
                 self.gaps.tell(path, "saved")
             return False
+        return self.has_room_for(path, here)
+
+    def has_room_for(self, path: str, here: int) -> bool:
+        inode = os.fstat(here).st_ino
         is_held = (path, inode) not in self.waiting and len(self.waiting) < MOST_HELD
         self.waiting.setdefault((path, inode), here if is_held else -1)
         return is_held
@@ -292,7 +318,6 @@ class Hand:
             os._exit(0)  # the parent then ends the box
         (asked, known), (number, inode) = self.asked.pop(0), map(int, said.split(b" ", 2)[:2])
         path, inode = os.fsdecode(said.split(b" ", 2)[2]), inode or known
-        what = "saved" if path in self.at_start else "made"
         what, is_new = "saved" if path in self.at_start else "made", asked not in self.numbers or not inode
         if number == SHOW:
             # Else it was written or moved meanwhile.
@@ -305,7 +330,7 @@ class Hand:
             self.cover(path, number)
         is_there = number != GONE and inode_of(path) == inode
         if inode in self.bare or path != asked or (is_new and not is_there):
-            self.gaps.tell(path, what)
+            self.gaps.tell(path, what, asked)
 
     def show(self, path: str, inode: int) -> None:
         self.patience.pop(inode, None)
@@ -324,6 +349,7 @@ MADE = 0x100
 INT = 4  # bytes
 IN_DIRECTORY = CLOSED_AFTER_WRITING | MOVED_AWAY | MOVED_HERE | MADE
 WRITTEN = 0x2
+CHANGED = 0x4  # such as the number of its names
 LOST = 0x4000
 IGNORED = 0x8000  # it is not watched any more
 IS_DIRECTORY = 0x40000000
@@ -333,6 +359,7 @@ MOST_AT_START = 3000
 MOST_LATER = 3000
 MOST_FILES = 20_000
 MORE_OPEN = 700
+FILES_OPEN = 100  # of those, for files that are watched themselves; more if the limit leaves more
 AT_ONCE = 100  # entries of a directory that are looked at before the next event
 IN_GIT = frozenset("objects refs logs hooks info lfs".split())  # directories of .git without configuration
 
@@ -348,9 +375,12 @@ class Watches:
         self.needed = masked | between
         # By the number of its watch, a descriptor of each directory: that leads there, even if it is moved.
         self.directories: dict[int, int] = {}
-        self.files: dict[int, str] = {}  # the paths of files that are watched themselves
+        # Files that are watched themselves: the names by which they are judged, and descriptors or -1.
+        self.files: dict[int, tuple[str, int]] = {}
+        self.written: dict[int, None] = {}  # those of them that were written to, and are not at that name
+        self.held = 0  # their descriptors
         self.left: dict[str, bool] = {}  # what was moved away, and whether it had come only a moment before
-        self.renamed: list[str] = []  # what has got another name of a secret
+        self.renamed: dict[str, str] = {}  # by its path, what first had the name of a secret
         self.is_inside = False  # whether this process has the rights of the box's owner
         self.closed: list[str] = []  # directories that can be watched with these only
         # Watched directories that were not looked at, and whether they were moved or made.
@@ -360,6 +390,7 @@ class Watches:
         self.removed: list[int] = []  # those that were removed: the kernel does so when they are closed, on the disk
         self.next_sweep = 0.0
         self.is_full = False  # whether there was too much to watch
+        self.has_lost = False  # whether the kernel has lost something that happened
         self.events = c_call("inotify_init1", os.O_CLOEXEC | os.O_NONBLOCK)
         if self.events < 0:
             hint = "sudo sysctl fs.inotify.max_user_instances=512"
@@ -377,11 +408,14 @@ class Watches:
             self.add(path)
         self.is_full |= len(directories) > MOST_AT_START
         self.read_again([*self.directories])  # somebody may have made a file since they were looked at
-        self.room = min(len(self.directories) + MOST_LATER, self.room)
+        room = self.room
+        self.room = min(len(self.directories) + MOST_LATER, room)
+        self.room_for_files = min(MOST_FILES, FILES_OPEN + room - self.room)
 
     def close(self) -> None:
-        for descriptor in (self.events, *self.directories.values()):
-            os.close(descriptor)
+        for descriptor in (self.events, *self.directories.values(), *(here for _, here in self.files.values())):
+            if descriptor >= 0:
+                os.close(descriptor)
 
     def add(self, path: str) -> int:
         """Watch a directory, if it is one to watch. Returns 0 if it is not, and -1 if the kernel refuses."""
@@ -416,10 +450,23 @@ class Watches:
 
     def add_file(self, path: str, descriptor: int) -> None:
         """Watch a file that may be written to for long before it is closed."""
-        number = self.add_watch(descriptor, WRITTEN) if len(self.files) < MOST_FILES else -1
+        number = self.add_watch(descriptor, WRITTEN | CHANGED) if len(self.files) < MOST_FILES else -1
         self.is_full |= number < 0
-        if number >= 0:
-            self.files[number] = path
+        if number < 0:
+            return
+        here = self.files.get(number, ("", -1))[1]
+        if here < 0 and self.held < self.room_for_files:
+            here = os.dup(descriptor)
+            self.held += 1
+        self.files[number] = path, here
+
+    def let_go(self, number: int) -> None:
+        """Close the descriptor of a file: while there is one, the kernel leaves what was removed on the disk."""
+        path, here = self.files[number]
+        if here >= 0:
+            os.close(here)
+            self.held -= 1
+            self.files[number] = path, -1
 
     def add_watch(self, descriptor: int, what: int) -> int:
         """The number of a watch; -1 if the kernel refuses."""
@@ -437,7 +484,9 @@ class Watches:
             self.forget(self.removed.pop())
 
     def forget(self, number: int) -> None:
-        self.files.pop(number, None)
+        if number in self.files:
+            self.let_go(number)
+            del self.files[number]
         if number in self.directories:
             os.close(self.directories.pop(number))
 
@@ -445,35 +494,50 @@ class Watches:
         """The path that a directory has now: somebody may have moved one that it lies in."""
         return path_of(self.directories[number])
 
-    def read_events(self) -> dict[str, int] | None:
-        """What has changed, and how; None if the kernel has lost something."""
-        self.renamed = []
+    def read_events(self) -> dict[str, int]:
+        """What has changed, and how."""
         data, found, moved = os.read(self.events, 1 << 16), dict[str, int](), dict[int, str]()
         while data:
             number, event, cookie = (int.from_bytes(data[at : at + INT], "little", signed=True) for at in (0, 4, 8))
             end = EVENT + int.from_bytes(data[12:EVENT], "little")
             if event & LOST:
-                return None
-            if event & IGNORED:
+                self.has_lost = True
+            elif event & IGNORED:
                 self.forget(number)
             elif number in self.directories and (above := self.path_of(number)):
                 path = f"{above}/{os.fsdecode(data[EVENT:end].rstrip(bytes(1)))}"
                 if event & MOVED_AWAY:
                     self.left[path] = path in found
                     moved[cookie] = path
-                elif cookie in moved and self.judging.kind(path) is not None:
-                    self.renamed.append(moved[cookie])  # it is judged where it is now
-                    found.pop(moved[cookie], None)
+                elif cookie in moved and not event & IS_DIRECTORY:
+                    first = self.renamed.pop(moved[cookie], moved[cookie])
+                    if self.judging.kind(first) is not None:
+                        self.renamed[path] = first
                 found[path] = event | (found[path] | MADE if path in found else 0)
             elif number in self.files:
-                path = self.files[number]
-                found[path] = found.get(path, 0)
+                path, here = self.files[number]
+                if here >= 0 and not os.fstat(here).st_nlink:
+                    self.let_go(number)
+                elif event & WRITTEN and here >= 0 and path_of(here) != path:
+                    self.written[number] = None
+                elif event & WRITTEN:  # if it is not there, the box may have it open
+                    found[path] = found.get(path, 0) | CLOSED_AFTER_WRITING
             data = data[end:]
         return found
 
     def take_left(self) -> dict[str, bool]:
         left, self.left = self.left, {}
         return left
+
+    def take_renamed(self) -> dict[str, str]:
+        renamed, self.renamed = self.renamed, {}
+        return renamed
+
+    def take_written(self) -> list[tuple[str, int]]:
+        """Files that were written to elsewhere, each with a descriptor of its own."""
+        found = [self.files[number] for number in self.written if number in self.files]
+        self.written.clear()
+        return [(path, os.dup(here)) for path, here in found if here >= 0]
 
     def read_again(self, numbers: Iterable[int], *, is_moved: bool = False) -> None:
         """Have directories looked at behind those that wait already: so all are some time, however often one asks."""
@@ -615,6 +679,7 @@ MOST_TOLD = 5  # files that are named, of each kind: so the agent cannot use up 
 HAD, AWAY, BRIEF, OTHER = "in files that the agent has", "gone again", "readable for some ms", ""
 LONGEST_NAME = 18  # characters: what is said has to fit into a row of 80
 FULL = "there is too much to watch: a new file with a secret in the last directories is masked at the next start only"
+MUCH = "so much happened that not everything could be looked at"
 
 
 class Gaps:
@@ -635,9 +700,12 @@ class Gaps:
         if len(self.shown) < MOST_SHOWN and self.shown.get(path, (0, 0.0))[0] != status.st_ino:
             self.shown[path] = status.st_ino, time.monotonic()
 
-    def tell(self, path: str, what: str) -> None:
-        """Tell of a file, once of each kind. Of those above a limit only the number is said, at the end."""
-        status, (inode, since) = status_of(path), self.shown.get(path, (0, 0.0))
+    def tell(self, path: str, what: str, first: str = "") -> None:
+        """Tell of a file, once of each kind. Of those above a limit only the number is said, at the end.
+
+        The box may have had it under another name first.
+        """
+        status, (inode, since) = status_of(path), self.shown.get(first or path, (0, 0.0))
         is_forgotten = not inode and len(self.shown) >= MOST_SHOWN  # it may have had any
         # Under another name, or open since it held no secret.
         is_old = status is not None and inode == status.st_ino and time.monotonic() - since > LONG
@@ -668,6 +736,11 @@ class Gaps:
     def tell_full(self) -> None:
         self.is_full = True
         self.say("", FULL, OTHER)
+
+    def tell_lost(self) -> None:
+        if ("", OTHER) not in self.told:
+            self.told.add(("", OTHER))
+            self.say("", MUCH, OTHER)
 
     def note(self) -> None:
         """Have it all said at the end, the graver first. This never becomes shorter."""

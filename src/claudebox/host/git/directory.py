@@ -29,7 +29,7 @@ from claudebox.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MOST_DIRECTORIES = 50_000
 MOST_FOUND = 1000
@@ -169,7 +169,7 @@ class _Search:
 
 
 HEX = frozenset("0123456789abcdef")
-LONGEST_LOG = 1 << 20
+LONGEST_LOG = 1 << 24
 MOST_REFS = 50_000  # in files of their own
 LONGEST = 1 << 16  # bytes of a file of an operation in progress
 LONGEST_REF = 1 << 10  # bytes of a file that git takes for a ref
@@ -239,6 +239,7 @@ def read_refs(tree: Tree, git_dir: str, largest: int = LARGEST) -> Refs:
 
     A branch may lead to any file beside HEAD that is called like it, such as ORIG_HEAD, so those count, too; and what
     the files of an operation in progress name, which `git rebase --abort` may go back to.
+    So does what HEAD's log names, for `git checkout -`.
     """
     common = common_dir(git_dir)
     places = [common, *(f"{common}/worktrees/{name}" for name in tree.entries(f"{common}/worktrees"))]
@@ -268,6 +269,12 @@ def read_refs(tree: Tree, git_dir: str, largest: int = LARGEST) -> Refs:
     stashes = (tree.read_plain(f"{common}/logs/refs/stash", LONGEST_LOG) or b"").decode(errors="replace")
     commits = (_commit(line.partition(" ")[2]) for line in stashes.split("\n"))
     found |= {f"refs/stash@{{{commit}}}": commit for commit in commits if commit}
+    for place in places:
+        log = tree.read_plain(f"{place}/logs/HEAD", LONGEST_LOG) or b""
+        is_read &= len(log) < LONGEST_LOG
+        named = {*found.values()}
+        logged = dict.fromkeys(_logged(log.decode("latin-1")))
+        found |= {f"HEAD@{{{commit}}}": commit for commit in logged if commit not in named}
     packed = tree.read_plain(f"{common}/packed-refs", largest) or b""
     tables = tree.read_plain(f"{common}/reftable/tables.list") or b""
     is_read &= len(stashes) < LONGEST_LOG and len(paths) < MOST_REFS
@@ -287,6 +294,16 @@ def read_all_refs(tree: Tree, git_dirs: Iterable[str]) -> dict[str, Refs]:
 def _text(tree: Tree, path: str, longest: int = LONGEST) -> str:
     """A file of git, in which a word ends at a zero byte, too."""
     return (tree.read_plain(path, longest) or b"").replace(b"\0", b"\n").decode("latin-1")
+
+
+def _logged(log: str) -> Iterator[str]:
+    """The commits of HEAD's log: where it was, and what a line says was left, to which `git checkout -` goes back."""
+    for line in log.split("\n"):
+        names, _, text = line.partition("\t")
+        left = text.partition("moving from ")[2]
+        for commit in map(_commit, (names, names.partition(" ")[2], left)):
+            if commit.strip("0"):
+                yield commit
 
 
 def _led(tree: Tree, common: str, text: str) -> str:

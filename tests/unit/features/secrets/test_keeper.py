@@ -3,6 +3,7 @@
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -97,6 +98,7 @@ def test_flood_holds_up_no_new_file_for_ever(
 ) -> None:
     """The box makes names that say nothing, faster than they are looked at. The kernel may lose some, too."""
     monkeypatch.setattr(keeper, "MOST_NEWS", 5)
+    monkeypatch.setattr(os, "fork", lambda: 1)
     looked = list[str]()
     monkeypatch.setattr(hand, "look", lambda path, *_, **__: looked.append(path))
     for number in range(MANY):
@@ -109,7 +111,8 @@ def test_flood_holds_up_no_new_file_for_ever(
             (tmp_path / f"0/{turn}-{number}").touch()
         if is_lost:
             os.read(hand.watches.events, 1 << 16)
-            monkeypatch.setattr(hand.watches, "read_events", lambda: None)
+            monkeypatch.setattr(hand.watches, "read_events", dict)
+            hand.watches.has_lost = True
         hand.take_events()
         hand.read_on()
         if f"{tmp_path}/{MANY - 1}/.env.new" in looked:
@@ -163,3 +166,91 @@ def test_disk_is_full(hand: keeper.Hand, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(os, "fork", lambda: 1)
     hand.gaps.tell("/x/.env", "made")  # nothing is there to write to
     assert hand.gaps.is_lost
+
+
+def settle(hand: keeper.Hand) -> None:
+    with suppress(BlockingIOError):
+        hand.take_events()
+    while hand.news or hand.watches.has_more():
+        hand.read_on()
+
+
+def where_asked(hand: keeper.Hand, path: Path) -> list[str]:
+    """Where the files are that wait to be judged by a name; "gone" if there is none."""
+    held = [here for (name, _), here in hand.waiting.items() if name == str(path)]
+    return [keeper.path_of(here) if here >= 0 else "gone" for here in held]
+
+
+def test_empty_file_is_judged_where_it_is_when_something_is_written(hand: keeper.Hand, tmp_path: Path) -> None:
+    """As `vault … > .env.prod` writes it, long after the shell has made it. The box has moved it meanwhile."""
+    new, moved = tmp_path / ".env.prod", tmp_path / "notes.txt"
+    for is_found_first in (True, False):
+        hand.waiting.clear()
+        with new.open("w") as file:
+            if is_found_first:
+                settle(hand)
+            new.rename(moved)
+            settle(hand)
+            assert not hand.waiting
+            file.write("DB_PASSWORD=x")
+        settle(hand)
+        assert where_asked(hand, new) == [str(moved)]
+
+
+def test_empty_file_that_the_box_has_removed_is_told_when_something_is_written(
+    hand: keeper.Hand, tmp_path: Path
+) -> None:
+    new = tmp_path / ".env.prod"
+    with new.open("w") as file:
+        settle(hand)
+        new.unlink()
+        settle(hand)
+        assert (hand.watches.held, hand.waiting) == (0, {})
+        file.write("DB_PASSWORD=x")
+    settle(hand)
+    assert where_asked(hand, new) == ["gone"]
+
+
+@pytest.mark.parametrize("end", ["notes.txt", "other/notes.txt"])
+@pytest.mark.parametrize("is_one_look", [True, False])
+def test_new_file_keeps_its_first_name_until_it_was_opened(
+    hand: keeper.Hand, tmp_path: Path, end: str, *, is_one_look: bool
+) -> None:
+    """The box moves it on by a name that an editor removes."""
+    new, between, moved = tmp_path / ".env.prod", tmp_path / ".env.prod.swp", tmp_path / end
+    unwatched = tmp_path / "other"
+    unwatched.mkdir()
+    settle(hand)
+    for number in [
+        number for number, here in hand.watches.directories.items() if keeper.path_of(here) == f"{unwatched}"
+    ]:
+        hand.watches.forget(number)
+    (tmp_path / ".t").write_text("DB_PASSWORD=x")
+    settle(hand)
+    (tmp_path / ".t").rename(new)
+    new.rename(between)
+    if not is_one_look:
+        settle(hand)
+    between.rename(moved)
+    settle(hand)
+    assert where_asked(hand, new) == (["gone"] if is_one_look and "/" in end else [str(moved)])
+
+
+def test_what_came_before_the_kernel_lost_something_counts(
+    hand: keeper.Hand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fork", lambda: 1)
+    (tmp_path / "notes").touch()
+    settle(hand)
+    new = tmp_path / ".env.prod"
+    new.write_text("DB_PASSWORD=x")
+    new.unlink()
+    data = os.read(hand.watches.events, 1 << 16)
+    lost = b"".join(part.to_bytes(4, "little", signed=True) for part in (-1, keeper.LOST, 0, 0))
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "read", lambda *_: data + lost)
+            hand.take_events()
+        settle(hand)
+    assert where_asked(hand, new) == ["gone"]
+    assert (tmp_path / "notes").read_text() == f"claudebox: {keeper.MUCH}\n"
