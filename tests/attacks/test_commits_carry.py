@@ -59,7 +59,7 @@ NAMED = {
     "commit 1 of HEAD changes .travis.yml",
     "commit 1 of branch loud changes a/.envrc",
     "commit 2 of ORIG_HEAD changes b/.envrc",
-    "commit 1 of HEAD's log changes g/.envrc",
+    "commit 2 of HEAD's log changes g/.envrc",
     "commit 2 of branch tab changes c/.envrc",
     "commit 1 of AUTO_MERGE changes d/.envrc",
     "commit 1 of branch loose changes e/.envrc",

@@ -21,7 +21,9 @@ MANY = 200
 def hand_of(project: Path, directories: tuple[str, ...] = ()) -> keeper.Hand:
     judging = SimpleNamespace(
         facts=SimpleNamespace(host=SimpleNamespace(began=0)),
-        directories=lambda: directories, also={}, kind=lambda path: ("all", "") if ".env" in path else None
+        directories=lambda: directories,
+        also={},
+        kind=lambda path: ("all", "") if ".env" in path else None,
     )
     numbers = {f"{project}/.env": 0}
     return keeper.Hand(Keeping(str(project), str(project), "/", numbers, (), cast(Judging, judging), 2, False), -1)
