@@ -673,16 +673,6 @@ MUTANTS = (
         *("    if not stat.S_ISREG(os.fstat(0).st_mode):", "    if True:"),
         *("readlink /proc/$$/fd/0 | grep -q prompt.txt && echo SHOWN", "prompt.txt"),
     ),
-    Mutant(
-        *("descriptor: standard output is the caller's pipe", "sandbox/pump.py"),
-        *("            os.dup2(descriptor, stream)\n", "            pass\n"),
-        *("echo SHOWN", "descriptor 1 is pipe"),
-    ),
-    Mutant(
-        *("descriptor: the caller's pipe is taken for one of the box", "sandbox/pump.py"),
-        *("self.for_box[stream] = made[which]", "self.for_box[stream] = os.dup(stream)"),
-        *("echo SHOWN", "descriptor 1 is pipe"),
-    ),
     # Namespaces
     Mutant(
         *("namespace: pid", ARGV, '("--unshare-pid", "--unshare-ipc"', '("--unshare-ipc"'),
