@@ -111,8 +111,7 @@ class Law(Record):
         is_free = rule is None or rule.is_about_parts or rule.path == self.claude[0]
         if not is_free or not is_program or not os.path.isfile(place) or os.path.realpath(path) != place:
             return False
-        # With `~` or `$HOME` before it, or whole; as it is, or as JSON may write it.
-        named = path.removeprefix(self.claude[1])
+        named = path.removeprefix(self.claude[1])  # `~` or `$HOME` may stand for that; JSON may write it otherwise
         escaped = "".join(one if one.isascii() else f"\\u{ord(one):04x}" for one in named).encode()
         texts = [(Tree().read(text, MOST_OF_CLAUDES) or b"").replace(b"//", b"/") for text in self.claude[2:]]
         return any(os.fsencode(named) in text or escaped.lower() in text.lower() for text in texts)
